@@ -1,0 +1,18 @@
+"""Errors and warnings raised by skldp."""
+
+__all__ = ["ChannelError", "PrivacyWarning"]
+
+
+class ChannelError(ValueError):
+    """Reports and the channel that should explain them do not fit together.
+
+    Raised when reports arrive without a channel, with two different ones, outside the
+    output domain of theirs, or from a channel that carries no information (ε = 0).
+    """
+
+
+class PrivacyWarning(UserWarning):
+    """Something about the private data becomes public unless the caller acts.
+
+    The message names the public parameter that avoids it, for example ``categories=``.
+    """
