@@ -1,0 +1,90 @@
+"""Checks of public parameters that no scikit-learn configuration can skip.
+
+scikit-learn's own parameter validation can be turned off (``skip_parameter_validation``,
+``assume_finite``). A privacy parameter that is wrong must raise all the same, so the checks
+here are plain functions, called by the channels themselves.
+"""
+
+import math
+import numbers
+import operator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_choice", "check_epsilon", "check_integer", "check_level"]
+
+_REAL: tuple[Any, ...] = (numbers.Real,)  # numpy's scalars, int, float, Fraction
+
+
+def check_epsilon(epsilon: Any) -> float | Fraction:
+    """Return the privacy level as an exact number.
+
+    Parameters
+    ----------
+    epsilon : real number
+        Privacy-loss bound in nats; finite and not negative. `fractions.Fraction` is kept
+        exactly, everything else as a float.
+
+    Returns
+    -------
+    float or fractions.Fraction
+        A float where the value has one, so that equal levels compare and serialise alike.
+
+    Raises
+    ------
+    TypeError
+        If `epsilon` is not a real number (booleans and strings are not).
+    ValueError
+        If it is NaN, infinite or negative.
+    """
+    if isinstance(epsilon, bool | np.bool_) or not isinstance(epsilon, _REAL):
+        raise TypeError(
+            f"epsilon must be a real number, got {type(epsilon).__name__}; "
+            "pass for example epsilon=1.0."
+        )
+    if not math.isfinite(epsilon):
+        raise ValueError(f"epsilon must be finite, got {epsilon}.")
+    if epsilon < 0:
+        raise ValueError(f"epsilon must be at least 0, got {epsilon}.")
+    exact = Fraction(epsilon) if isinstance(epsilon, numbers.Rational) else None
+    try:
+        rounded = float(epsilon) + 0.0  # + 0.0 turns -0.0 into 0.0
+    except OverflowError:
+        rounded = math.inf
+    if exact is None or exact == rounded:
+        return rounded
+    return exact
+
+
+def check_integer(value: Any, name: str, *, minimum: int, maximum: int | None = None) -> int:
+    """Return `value` as a Python int within the bounds; booleans and floats are refused."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer, got a boolean.")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.") from None
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {number}.")
+    if maximum is not None and number > maximum:
+        raise ValueError(f"{name} must be at most {maximum}, got {number}.")
+    return number
+
+
+def check_level(level: Any) -> float:
+    """Return a confidence level strictly between 0 and 1."""
+    if isinstance(level, bool | np.bool_) or not isinstance(level, _REAL):
+        raise TypeError(f"level must be a real number, got {type(level).__name__}.")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
+    return float(level)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str | None, ...]) -> Any:
+    """Return `value` if it is one of `choices`; the error lists them."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
+    return value
