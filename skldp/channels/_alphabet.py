@@ -1,0 +1,264 @@
+"""Alphabets: the public list of values that a channel speaks of, and the way to their codes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skldp._validation import check_integer
+
+__all__ = ["Alphabet", "MissingValueError", "check_values"]
+
+MAX_CATEGORIES = 2**32  # codes are at most 32 bits wide
+
+_HOW_TO_CONVERT = (
+    "Values are strings or integers; convert them first, for example with astype(str) "
+    "or, for measurements, by binning them (KBinsDiscretizer)."
+)
+
+
+class MissingValueError(ValueError):
+    """A value is missing (None, NaN or NA)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The input contains missing values (NaN, None or NA), and a mechanism does not guess "
+            "what they mean. Drop them before privatising, or fill them with a category of "
+            "their own that is part of the public alphabet."
+        )
+
+
+def check_values(values: Any) -> NDArray[Any]:
+    """Return one column of values as int64 (integers) or as an object array of str.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Strings or integers; floats count as integers where every one of them is whole.
+
+    Returns
+    -------
+    ndarray of shape (n,), dtype int64 or object
+        Integers, or Python strings.
+
+    Raises
+    ------
+    MissingValueError
+        If a value is None, NaN or NA. The message does not say where.
+    TypeError
+        If values are of another type, or strings and numbers are mixed.
+    ValueError
+        If a number is not whole or does not fit 64 bits.
+    """
+    array = _as_column(values)
+    if array.ndim != 1:
+        raise ValueError(f"Expected one column of values, got an array of shape {array.shape}.")
+    kind = array.dtype.kind
+    if kind == "i":
+        return array.astype(np.int64, copy=False)
+    if kind == "u":
+        if array.dtype.itemsize == 8 and array.size and array.max() > np.iinfo(np.int64).max:
+            raise ValueError(f"Integers beyond 64 bits are not supported. {_HOW_TO_CONVERT}")
+        return array.astype(np.int64)
+    if kind == "f":
+        return _whole_numbers(array)
+    if kind == "c":
+        raise ValueError(f"Complex data not supported. {_HOW_TO_CONVERT}")
+    if kind == "U":
+        return array.astype(object)
+    if kind in "OT":
+        return _check_objects(array.astype(object))
+    raise TypeError(f"Values of dtype {array.dtype} are not supported. {_HOW_TO_CONVERT}")
+
+
+def _whole_numbers(array: NDArray[Any]) -> NDArray[np.int64]:
+    if np.isnan(array).any():
+        raise MissingValueError
+    if np.isinf(array).any():
+        raise ValueError(f"The input contains infinity (inf). {_HOW_TO_CONVERT}")
+    if (np.abs(array) >= 2.0**63).any():
+        raise ValueError(f"Integers beyond 64 bits are not supported. {_HOW_TO_CONVERT}")
+    whole = array.astype(np.int64)
+    if (whole != array).any():
+        raise ValueError(f"The input contains numbers that are not whole. {_HOW_TO_CONVERT}")
+    return whole
+
+
+def _check_objects(array: NDArray[Any]) -> NDArray[Any]:
+    types = set(map(type, array))
+    if all(issubclass(kind, str) for kind in types):
+        # np.str_ hashes and compares like str; plain str pickles and prints better.
+        if types - {str}:
+            return np.fromiter(map(str, array), dtype=object, count=array.size)
+        return array
+    if any(kind is type(None) or kind.__name__ in ("NAType", "NaTType") for kind in types):
+        raise MissingValueError
+    if any(issubclass(kind, bool | np.bool_) for kind in types):
+        raise TypeError(f"Booleans are not supported. {_HOW_TO_CONVERT}")
+    if any(issubclass(kind, complex | np.complexfloating) for kind in types):
+        raise ValueError(f"Complex data not supported. {_HOW_TO_CONVERT}")
+    if all(issubclass(kind, int | np.integer) for kind in types):
+        try:
+            return array.astype(np.int64)
+        except OverflowError:
+            raise ValueError(
+                f"Integers beyond 64 bits are not supported. {_HOW_TO_CONVERT}"
+            ) from None
+    numeric = (int, float, np.integer, np.floating)
+    if all(issubclass(kind, numeric) for kind in types):
+        return _whole_numbers(array.astype(np.float64))
+    floats = [value for value in array if isinstance(value, float | np.floating)]
+    if any(value != value for value in floats):
+        raise MissingValueError
+    names = ", ".join(sorted({kind.__name__ for kind in types}))
+    raise TypeError(
+        f"Every value, as the argument of a mechanism, must be a string or a number; got a "
+        f"column of {names}. {_HOW_TO_CONVERT}"
+    )
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """The public, ordered list of values of one attribute.
+
+    Parameters
+    ----------
+    n_categories : int
+        Number of symbols, at least 2.
+    categories : sequence of str or of int, default=None
+        The symbols, distinct and of one type; None stands for the integers
+        ``0..n_categories - 1``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are fewer than two symbols, if they repeat, are missing or of several types, or
+        if their number is not `n_categories`.
+
+    Examples
+    --------
+    >>> from skldp.channels import Alphabet
+    >>> Alphabet(3, ("red", "green", "blue")).lookup(["blue", "red", "pink"])
+    array([ 2,  0, -1])
+    """
+
+    n_categories: int
+    categories: tuple[str, ...] | tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        count = check_integer(self.n_categories, "n_categories", minimum=2, maximum=MAX_CATEGORIES)
+        object.__setattr__(self, "n_categories", count)
+        if self.categories is None:
+            return
+        if isinstance(self.categories, str | bytes) or not isinstance(self.categories, Iterable):
+            raise TypeError("categories must be a list of strings or of integers.")
+        symbols = tuple(check_values(_as_column(self.categories)).tolist())
+        if len(symbols) != count:
+            raise ValueError(f"n_categories is {count}, but {len(symbols)} categories are given.")
+        if len(set(symbols)) != len(symbols):
+            raise ValueError("categories must be distinct; some are listed more than once.")
+        if symbols == tuple(range(count)):
+            object.__setattr__(self, "categories", None)  # one way to say it: equality and hash
+        else:
+            object.__setattr__(self, "categories", symbols)
+
+    @classmethod
+    def from_categories(cls, categories: Any) -> "Alphabet":
+        """Build an alphabet from an int k (0..k-1) or a list of strings or integers."""
+        if isinstance(categories, Alphabet):
+            return categories
+        if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
+            return cls(check_integer(categories, "categories", minimum=2))
+        symbols = _as_column(categories)
+        if len(symbols) < 2:
+            raise ValueError(
+                f"An alphabet needs at least two categories, got {len(symbols)}: with fewer "
+                "there is nothing to hide."
+            )
+        return cls(len(symbols), symbols)  # type: ignore[arg-type]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"n_categories": self.n_categories, "categories": self.categories}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @cached_property
+    def values(self) -> NDArray[Any]:
+        """The symbols, ndarray of shape (n_categories,): int64, or object with str."""
+        if self.categories is None:
+            array = np.arange(self.n_categories)
+        else:
+            is_text = isinstance(self.categories[0], str)
+            array = np.array(self.categories, dtype=object if is_text else np.int64)
+        array.flags.writeable = False
+        return array
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the symbols are strings."""
+        return self.categories is not None and isinstance(self.categories[0], str)
+
+    @cached_property
+    def _codes_of_text(self) -> dict[Any, int]:
+        return {symbol: code for code, symbol in enumerate(self.categories or ())}
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        order = np.argsort(self.values, kind="stable")
+        return self.values[order], order
+
+    def lookup(self, values: Any) -> NDArray[np.int64]:
+        """Return the code of every value.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,)
+            Strings or integers (whole floats count as integers).
+
+        Returns
+        -------
+        ndarray of shape (n,), dtype int64
+            Position in the alphabet, -1 for a value that it does not list.
+
+        Raises
+        ------
+        MissingValueError, TypeError, ValueError
+            If values are missing, neither strings nor integers, or not of the alphabet's type.
+        """
+        column = check_values(values)
+        if column.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if (column.dtype == object) != self.is_text:
+            # Not merely unknown: "3" is never 3, and with unknown values allowed a whole column
+            # of the wrong type would turn to noise without a word.
+            kinds = ("strings", "integers") if self.is_text else ("integers", "strings")
+            raise TypeError(
+                f"The alphabet lists {kinds[0]}, but the values are {kinds[1]}; convert one of "
+                "them so that both are of one type."
+            )
+        if self.is_text:
+            codes = map(self._codes_of_text.get, column, repeat(-1))
+            return np.fromiter(codes, dtype=np.int64, count=column.size)
+        if self.categories is None:
+            inside = (column >= 0) & (column < self.n_categories)
+            return column if inside.all() else np.where(inside, column, -1)
+        symbols, order = self._sorted
+        position = np.minimum(np.searchsorted(symbols, column), self.n_categories - 1)
+        return np.where(symbols[position] == column, order[position], -1)
+
+
+def _as_column(symbols: Iterable[Any]) -> NDArray[Any]:
+    """Return symbols as an array without letting numpy turn a mixture into strings."""
+    if isinstance(symbols, np.ndarray):
+        return symbols
+    if hasattr(symbols, "__array__"):
+        return np.asarray(symbols)
+    listed = list(symbols)
+    column = np.empty(len(listed), dtype=object)
+    column[:] = listed
+    return column
