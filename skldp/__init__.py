@@ -1,3 +1,16 @@
 """Local and heterogeneous differential privacy as scikit-learn estimators."""
 
+from skldp.exceptions import ChannelError, PrivacyWarning
+from skldp.frequency import FrequencyEstimator
+from skldp.mechanisms import KRRTransformer, RapporTransformer
+
+__all__ = [
+    "ChannelError",
+    "FrequencyEstimator",
+    "KRRTransformer",
+    "PrivacyWarning",
+    "RapporTransformer",
+    "__version__",
+]
+
 __version__ = "0.1.0.dev0"

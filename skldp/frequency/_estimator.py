@@ -1,0 +1,567 @@
+"""FrequencyEstimator: private reports in, a distribution with intervals out."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skldp._validation import check_choice, check_level
+from skldp.channels import AttributeChannel, Channel, as_channel, carried_channel
+from skldp.exceptions import ChannelError
+from skldp.frequency._decode import DECODERS, PROJECTIONS, Estimate, confidence_interval, decode
+from skldp.frequency._posterior import log_joint_blocks
+from skldp.frequency._reports import check_reports, count_vector, resolve_channel
+
+__all__ = ["FrequencyEstimator"]
+
+
+class FrequencyEstimator(BaseEstimator):
+    """Estimate the distribution of values from their private reports.
+
+    The estimator sees reports only. It reads the channel (mechanism, ε, alphabet) off the
+    reports that a mechanism of skldp returns; reports from storage need ``channel=``. Without
+    either it raises: a wrong channel would give a wrong distribution without an error. What it
+    does is post-processing, and costs no privacy.
+
+    Parameters
+    ----------
+    channel : Channel, dict, list of these, or None, default=None
+        The channel of reports that do not carry theirs, as an object or its dictionary
+        (`Channel.to_dict`), a list of one per attribute for several. A channel with one column
+        applies to each column of the data. Must equal the carried channel where both are there.
+    decoder : {"auto", "inversion", "maximum_likelihood"}, default="auto"
+        "inversion": the unbiased estimate. "maximum_likelihood": the most likely distribution on
+        the simplex, in closed form for k-RR; for RAPPOR it maximises the likelihood of the
+        column counts as if columns were independent binomials (their dependence given the
+        distribution, of order p_i p_j / n, is left out). "auto" is "inversion".
+    projection : {"simplex", "normalize", None}, default="simplex"
+        What follows the inversion: the nearest distribution in ℓ2; negative entries set to 0 and
+        the rest divided by its sum; or nothing, which keeps the estimate unbiased, but possibly
+        negative. Neither projection always has the smaller error.
+    constraints : callable, list, or None, default=None
+        Public knowledge about the distribution, as a callable that takes a cvxpy variable p of
+        shape (k,) and returns a list of cvxpy constraints, for example
+        ``lambda p: [p[0] == 0.25, p[1] >= p[2]]``; for several attributes, a list with a callable
+        or None for each. The estimate is then the weighted least-squares fit to the decoder's
+        result under them, on the simplex with ``projection="simplex"``. Use a module-level
+        function where the estimator must be pickled.
+
+    Attributes
+    ----------
+    channel_ : Channel
+        The channel used.
+    frequencies_ : ndarray of float64 of shape (k,), or list of ndarray
+        Estimated distribution over ``categories_``. This and the following are an array for one
+        attribute, and a list of arrays for several.
+    raw_frequencies_ : ndarray of float64 of shape (k,), or list of ndarray
+        Unbiased estimate, before projection and constraints.
+    standard_errors_ : ndarray of float64 of shape (k,), or list of ndarray
+        Estimated standard errors of ``raw_frequencies_``, users being a random sample.
+    categories_ : ndarray of shape (k,), or list of ndarray
+        The public alphabet: int64, or object with str.
+    counts_ : ndarray of int64 of shape (k,), or list of ndarray
+        Counts of the reports: the sufficient statistic that `partial_fit` and `merge` add up.
+    n_reports_ : int, or list of int
+        Number of reports.
+    n_features_in_ : int
+        Number of columns of a report.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns, where `fit` saw string names.
+
+    See Also
+    --------
+    KRRTransformer, RapporTransformer : Mechanisms that release reports.
+    skldp.plotting.FrequencyDisplay : A bar chart with intervals.
+
+    Notes
+    -----
+    In a Pipeline with a mechanism, `fit`, `predict` and `score` each privatise their X afresh:
+    every such call is another release of the users in X. `partial_fit` is called on the estimator
+    itself: ``server.partial_fit(pipeline[:-1].transform(batch))``.
+
+    References
+    ----------
+    Kairouz, Bonawitz, Ramage (2016), Discrete distribution estimation under local privacy,
+    equations (6) and (11).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skldp import FrequencyEstimator, KRRTransformer
+    >>> values = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> colours = ["red", "green", "blue"]
+    >>> pipeline = make_pipeline(
+    ...     KRRTransformer(2.0, categories=colours, random_state=0), FrequencyEstimator()
+    ... )
+    >>> server = pipeline.fit(values)[-1]
+    >>> bool(np.abs(server.frequencies_ - [0.6, 0.3, 0.1]).max() < 0.03)
+    True
+    >>> server.confidence_interval(level=0.95).shape
+    (3, 2)
+    """
+
+    channel_: Channel
+    counts_: Any
+    n_reports_: Any
+    n_features_in_: int
+    feature_names_in_: Any
+    _estimates: list[Estimate] | None
+
+    def __init__(
+        self,
+        channel: Any = None,
+        *,
+        decoder: str = "auto",
+        projection: str | None = "simplex",
+        constraints: Any = None,
+    ) -> None:
+        self.channel = channel
+        self.decoder = decoder
+        self.projection = projection
+        self.constraints = constraints
+
+    # -- fitting --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Estimate the distribution from a batch of reports, forgetting earlier ones.
+
+        Parameters
+        ----------
+        X : Reports, array-like or DataFrame of int of shape (n_reports, width)
+            Reports; whole floats count as integers. One dimension is one column.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : FrequencyEstimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ChannelError
+            If there is no channel or two different ones, if the channel cannot have released X,
+            or if it carries no information (ε = 0).
+        ValueError
+            If a parameter is wrong, X is empty, or the constraints cannot be met.
+        """
+        channel, reports = self._read_reports(X, reset=True)
+        counts, totals = self._count(channel, reports)
+        self._check_parameters(channel)
+        self._set_statistics(channel, counts, totals)
+        self._estimates = self._decode()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add a batch of reports; the distribution is decoded when it is next asked for.
+
+        Parameters
+        ----------
+        X : Reports, array-like or DataFrame of int of shape (n_reports, width)
+            Reports through the same channel as before.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : FrequencyEstimator
+            The estimator.
+
+        Raises
+        ------
+        ChannelError, ValueError
+            As `fit`, and if the channel is not that of the earlier batches. Nothing is added
+            then.
+        """
+        first = not self._has_statistics()
+        channel, reports = self._read_reports(X, reset=first)
+        self._check_parameters(channel)
+        self._add(channel, *self._count(channel, reports))
+        return self
+
+    def merge(self, other: "FrequencyEstimator") -> Self:
+        """Add the reports of another estimator, for example from another process or day.
+
+        Parameters
+        ----------
+        other : FrequencyEstimator
+            Fitted through the same channel; it is not changed.
+
+        Returns
+        -------
+        self : FrequencyEstimator
+            The estimator, with the counts of both.
+
+        Raises
+        ------
+        ChannelError
+            If the channels differ.
+        """
+        if not isinstance(other, FrequencyEstimator):
+            raise TypeError(f"Can only merge a FrequencyEstimator, got {type(other).__name__}.")
+        check_is_fitted(other, "counts_")
+        if not self._has_statistics():
+            resolve_channel(self.channel, other.channel_)
+            self.n_features_in_ = other.n_features_in_
+            if hasattr(other, "feature_names_in_"):
+                self.feature_names_in_ = other.feature_names_in_
+        self._check_parameters(other.channel_)
+        self._add(other.channel_, other._list(other.counts_), other._list(other.n_reports_))
+        return self
+
+    def fit_counts(self, counts: Any, n_reports: Any = None, *, channel: Any = None) -> Self:
+        """Estimate from counts alone, such as a database's GROUP BY.
+
+        Parameters
+        ----------
+        counts : array-like of int of shape (k,), mapping, Series; a list of them for several \
+attributes
+            For k-RR, how many reports are equal to each code 0..k-1. For RAPPOR, how many
+            reports have each bit set. A mapping or Series goes from code to count, absent codes
+            counting 0.
+        n_reports : int, or list of int, default=None
+            Number of reports; may be left out for k-RR, where the counts sum to it.
+        channel : Channel, dict or list, default=None
+            Channel of the reports; that of the constructor by default.
+
+        Returns
+        -------
+        self : FrequencyEstimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ChannelError
+            If no channel is known, or it cannot have released reports with these counts.
+        """
+        used = resolve_channel(self.channel, None if channel is None else as_channel(channel))
+        attributes = used.attributes
+        several = len(attributes) > 1
+        listed = list(counts) if several else [counts]
+        totals = n_reports if isinstance(n_reports, list | tuple) else [n_reports] * len(listed)
+        if len(listed) != len(attributes) or len(totals) != len(attributes):
+            raise ChannelError(f"Expected counts for {len(attributes)} attributes.")
+        checked = [
+            one.check_counts(count_vector(table, one), total)
+            for one, table, total in zip(attributes, listed, totals, strict=True)
+        ]
+        if any(total < 1 for _, total in checked):
+            raise ChannelError("The counts hold no reports at all.")
+        self._check_parameters(used)
+        self._forget_features(used.width)
+        self._set_statistics(used, [table for table, _ in checked], [n for _, n in checked])
+        self._estimates = self._decode()
+        return self
+
+    # -- results --------------------------------------------------------------------------
+
+    @property
+    def frequencies_(self) -> Any:
+        """Estimated distribution over ``categories_``."""
+        return self._unlist([one.frequencies for one in self._decoded()])
+
+    @property
+    def raw_frequencies_(self) -> Any:
+        """Unbiased estimate, before projection and constraints."""
+        return self._unlist([one.raw for one in self._decoded()])
+
+    @property
+    def standard_errors_(self) -> Any:
+        """Estimated standard errors of ``raw_frequencies_``."""
+        return self._unlist([one.standard_errors for one in self._decoded()])
+
+    @property
+    def categories_(self) -> Any:
+        """The public alphabet."""
+        check_is_fitted(self, "counts_")
+        return self._unlist([one.alphabet.values for one in self.channel_.attributes])
+
+    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> Any:
+        """Return an interval for the frequency of every category.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Coverage, strictly between 0 and 1.
+        simultaneous : bool, default=False
+            Whether `level` is for all intervals at once (Bonferroni), or for each.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n, 2)
+            Lower and upper ends, a row per category (several attributes one after the other).
+
+        Notes
+        -----
+        The intervals cover the frequency in the population that the users are a random sample
+        of; their share among the users themselves varies less. Each covers it with at least the
+        given probability for every n, k and ε, since counts of reports are exactly binomial
+        (Clopper-Pearson). With a projection, the maximum-likelihood decoder or constraints, they
+        are cut to [0, 1] and extended to the returned frequency where that lies outside; they
+        still cover the truth, and always hold the estimate, but are not centred on it.
+        """
+        level = check_level(level)
+        estimates = self._decoded()
+        if simultaneous:
+            n_intervals = sum(len(one.raw) for one in estimates)
+            level = 1.0 - (1.0 - level) / n_intervals
+        return np.concatenate(
+            [
+                confidence_interval(channel, counts, n_reports, estimate, level)
+                for channel, counts, n_reports, estimate in zip(
+                    self.channel_.attributes,
+                    self._list(self.counts_),
+                    self._list(self.n_reports_),
+                    estimates,
+                    strict=True,
+                )
+            ]
+        )
+
+    def to_frame(self, level: float = 0.95, simultaneous: bool = False) -> Any:
+        """Return the result as a pandas DataFrame, a row per category.
+
+        Parameters
+        ----------
+        level, simultaneous : float, bool
+            As in `confidence_interval`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns category, count, frequency, raw_frequency, standard_error, lower and upper;
+            with several attributes preceded by attribute (its number).
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas.") from error
+        intervals = self.confidence_interval(level, simultaneous)
+        frames = [
+            pd.DataFrame(
+                {
+                    "attribute": number,
+                    "category": channel.alphabet.values,
+                    "count": counts,
+                    "frequency": estimate.frequencies,
+                    "raw_frequency": estimate.raw,
+                    "standard_error": estimate.standard_errors,
+                }
+            )
+            for number, (channel, counts, estimate) in enumerate(
+                zip(
+                    self.channel_.attributes,
+                    self._list(self.counts_),
+                    self._decoded(),
+                    strict=True,
+                )
+            )
+        ]
+        frame = pd.concat(frames, ignore_index=True)
+        frame["lower"], frame["upper"] = intervals[:, 0], intervals[:, 1]
+        return frame if len(frames) > 1 else frame.drop(columns="attribute")
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the posterior of the value behind every report.
+
+        Parameters
+        ----------
+        X : Reports or array-like of int of shape (n_reports, width)
+            Reports through the same channel.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n_reports, Σk)
+            P(value | report) under the estimated distribution (projected onto the simplex if it
+            is not on it); the blocks of several attributes stand side by side, and each sums
+            to 1.
+        """
+        return np.hstack(
+            [
+                np.vstack([np.exp(joint - total) for joint, total in blocks])
+                for _, blocks in self._log_joint(X)
+            ]
+        )
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable value behind every report.
+
+        Parameters
+        ----------
+        X : Reports or array-like of int of shape (n_reports, width)
+            Reports through the same channel.
+
+        Returns
+        -------
+        ndarray of shape (n_reports,), or (n_reports, n_attributes) for several
+            Categories.
+        """
+        columns = [
+            channel.alphabet.values[np.concatenate([joint.argmax(axis=1) for joint, _ in blocks])]
+            for channel, blocks in self._log_joint(X)
+        ]
+        if len(columns) == 1:
+            return columns[0]
+        same = len({column.dtype for column in columns}) == 1
+        return np.column_stack([c if same else c.astype(object) for c in columns])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean log-likelihood of reports under the estimated distribution.
+
+        Parameters
+        ----------
+        X : Reports or array-like of int of shape (n_reports, width)
+            Reports through the same channel. Compare scores only at equal ε and mechanism.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_reports,), default=None
+            Weights of the reports.
+
+        Returns
+        -------
+        float
+            Mean of ln P(report), attributes taken as independent.
+        """
+        per_attribute = [
+            np.concatenate([total[:, 0] for _, total in blocks])
+            for _, blocks in self._log_joint(X)
+        ]
+        return float(np.average(np.sum(per_attribute, axis=0), weights=sample_weight))
+
+    # -- reading reports ------------------------------------------------------------------
+
+    def _read_reports(self, X: Any, *, reset: bool) -> tuple[Channel, np.ndarray]:
+        """Return the channel and the checked reports as a plain array."""
+        shape = np.shape(X)
+        channel = resolve_channel(
+            self.channel, carried_channel(X), shape[1] if len(shape) == 2 else 1
+        )
+        return channel, check_reports(self, X, channel, reset=reset)
+
+    def _read_known(self, X: Any) -> np.ndarray:
+        """Return reports for a fitted estimator; a channel that they carry must be its own."""
+        check_is_fitted(self, "counts_")
+        carried = carried_channel(X)
+        if carried is not None and carried != self.channel_:
+            raise ChannelError(
+                f"The reports carry another channel than the fitted one: {carried} and "
+                f"{self.channel_}."
+            )
+        return check_reports(self, X, self.channel_, reset=False)
+
+    # -- statistics -----------------------------------------------------------------------
+
+    @staticmethod
+    def _count(channel: Channel, reports: np.ndarray) -> tuple[list[Any], list[int]]:
+        parts = zip(channel.attributes, channel.split(reports), strict=True)
+        return [one.count(part) for one, part in parts], [len(reports)] * len(channel.attributes)
+
+    def _has_statistics(self) -> bool:
+        return hasattr(self, "counts_")
+
+    def _set_statistics(self, channel: Channel, counts: list[Any], totals: list[int]) -> None:
+        self.channel_ = channel
+        self.counts_ = self._unlist(counts)
+        self.n_reports_ = self._unlist(totals)
+        self._estimates = None
+
+    def _add(self, channel: Channel, counts: list[Any], totals: list[int]) -> None:
+        if not self._has_statistics():
+            self._set_statistics(channel, [table.copy() for table in counts], totals)
+            return
+        if channel != self.channel_:
+            raise ChannelError(
+                f"Reports of one channel cannot be added to those of another: {channel} and "
+                f"{self.channel_}."
+            )
+        old_counts, old_totals = self._list(self.counts_), self._list(self.n_reports_)
+        self._set_statistics(
+            channel,
+            [old + new for old, new in zip(old_counts, counts, strict=True)],
+            [old + new for old, new in zip(old_totals, totals, strict=True)],
+        )
+
+    def _forget_features(self, n_features: int) -> None:
+        self.n_features_in_ = n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _list(self, value: Any) -> list[Any]:
+        return value if isinstance(value, list) else [value]
+
+    @staticmethod
+    def _unlist(values: list[Any]) -> Any:
+        return values[0] if len(values) == 1 else values
+
+    # -- decoding -------------------------------------------------------------------------
+
+    def _check_parameters(self, channel: Channel) -> None:
+        check_choice(self.decoder, "decoder", DECODERS)
+        check_choice(self.projection, "projection", PROJECTIONS)
+        constraints = self._constraint_list(channel)
+        if any(one is not None for one in constraints) and self.projection == "normalize":
+            raise ValueError(
+                'projection="normalize" would break the constraints; use "simplex" or None.'
+            )
+
+    def _constraint_list(self, channel: Channel) -> list[Callable[[Any], Any] | None]:
+        given, n_attributes = self.constraints, len(channel.attributes)
+        if given is None:
+            return [None] * n_attributes
+        listed = list(given) if isinstance(given, list | tuple) else [given]
+        if len(listed) != n_attributes:
+            raise ValueError(
+                f"The reports have {n_attributes} attribute(s): constraints must be a callable "
+                "for one, or a list with a callable or None for each of several."
+            )
+        if not all(one is None or callable(one) for one in listed):
+            raise TypeError("constraints must be callable: p -> a list of cvxpy constraints on p.")
+        return listed
+
+    def _decode(self) -> list[Estimate]:
+        return [
+            decode(
+                channel,
+                counts,
+                n_reports,
+                decoder=self.decoder,
+                projection=self.projection,
+                constraint=constraint,
+            )
+            for channel, counts, n_reports, constraint in zip(
+                self.channel_.attributes,
+                self._list(self.counts_),
+                self._list(self.n_reports_),
+                self._constraint_list(self.channel_),
+                strict=True,
+            )
+        ]
+
+    def _decoded(self) -> list[Estimate]:
+        check_is_fitted(self, "counts_")
+        if self._estimates is None:
+            self._check_parameters(self.channel_)
+            self._estimates = self._decode()
+        return self._estimates
+
+    def _log_joint(self, X: Any) -> list[tuple[AttributeChannel, Iterator[tuple[Any, Any]]]]:
+        """Return each attribute's channel, and blocks of ln P(value, report), ln P(report)."""
+        reports = self._read_known(X)
+        return [
+            (channel, log_joint_blocks(channel, part, estimate.frequencies))
+            for channel, part, estimate in zip(
+                self.channel_.attributes,
+                self.channel_.split(reports),
+                self._decoded(),
+                strict=True,
+            )
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        return tags
