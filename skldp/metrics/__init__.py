@@ -1,0 +1,23 @@
+"""Losses between distributions, the risks that theory predicts, and scorers."""
+
+from skldp.metrics._losses import l1_loss, l2_loss, mse_loss, total_variation
+from skldp.metrics._risks import expected_l1_loss, expected_l2_loss
+from skldp.metrics._scorers import (
+    FrequencyScorer,
+    l1_scorer,
+    make_frequency_scorer,
+    mse_scorer,
+)
+
+__all__ = [
+    "FrequencyScorer",
+    "expected_l1_loss",
+    "expected_l2_loss",
+    "l1_loss",
+    "l1_scorer",
+    "l2_loss",
+    "make_frequency_scorer",
+    "mse_loss",
+    "mse_scorer",
+    "total_variation",
+]
