@@ -110,7 +110,10 @@ def _check_objects(array: NDArray[Any]) -> NDArray[Any]:
             ) from None
     numeric = (int, float, np.integer, np.floating)
     if all(issubclass(kind, numeric) for kind in types):
-        return _whole_numbers(array.astype(np.float64))
+        whole = _whole_numbers(array.astype(np.float64))
+        if (whole != array).any():  # compared as Python numbers, exactly
+            raise ValueError(f"Large integers among floats lose digits. {_HOW_TO_CONVERT}")
+        return whole
     floats = [value for value in array if isinstance(value, float | np.floating)]
     if any(value != value for value in floats):
         raise MissingValueError

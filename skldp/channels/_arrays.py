@@ -82,12 +82,9 @@ class _DescribedArray(np.ndarray[Any, Any]):
         return getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func is np.concatenate:
-            return _concatenate(*args, **kwargs)
-        result = super().__array_function__(func, types, args, kwargs)
-        if isinstance(result, _DescribedArray) and result._description is None:
-            return _plain(result)
-        return result
+        if func in _KEEPS_ROWS:
+            return _KEEPS_ROWS[func](*args, **kwargs)
+        return func(*_all_plain(args), **_all_plain(kwargs))
 
     def __reduce__(self) -> Any:
         fingerprint = (self.dtype.metadata or {}).get("skldp", "")
@@ -118,9 +115,20 @@ def _selects_rows(key: Any) -> bool:
     return isinstance(key, slice | list | np.ndarray | range) or key is Ellipsis
 
 
-def _concatenate(arrays: Iterable[Any], axis: int | None = 0, **kwargs: Any) -> Any:
+def _all_plain(arguments: Any) -> Any:
+    """Return arguments with every described array in them, nested ones too, as plain ones."""
+    if isinstance(arguments, list | tuple):
+        return type(arguments)(_all_plain(one) for one in arguments)
+    if isinstance(arguments, dict):
+        return {key: _all_plain(one) for key, one in arguments.items()}
+    return _plain(arguments)
+
+
+def _concatenate(
+    arrays: Iterable[Any], axis: int | None = 0, out: Any = None, **kwargs: Any
+) -> Any:
     parts = list(arrays)
-    joined = np.concatenate([_plain(part) for part in parts], axis=axis, **kwargs)
+    joined = np.concatenate([_plain(part) for part in parts], axis=axis, out=_plain(out), **kwargs)
     first = parts[0]
     alike = all(
         type(part) is type(first)
@@ -128,9 +136,30 @@ def _concatenate(arrays: Iterable[Any], axis: int | None = 0, **kwargs: Any) -> 
         and part._description == first._description
         for part in parts
     )
-    if alike and axis == 0 and joined.ndim == 2 and not kwargs:
-        return first._like(joined)
-    return joined
+    return first._like(joined) if alike and axis == 0 and out is None else joined
+
+
+def _take(array: Any, indices: Any, axis: int | None = None, **kwargs: Any) -> Any:
+    return array.take(indices, axis=axis, **kwargs)
+
+
+def _split(function: Any) -> Any:
+    def split(array: Any, sections: Any, axis: int = 0) -> Any:
+        if axis != 0:
+            return function(_plain(array), sections, axis)
+        return [array[rows] for rows in function(np.arange(len(array)), sections)]
+
+    return split
+
+
+_KEEPS_ROWS = {
+    np.concatenate: _concatenate,
+    np.vstack: lambda arrays, **kwargs: _concatenate(arrays, 0, **kwargs),
+    np.take: _take,
+    np.split: _split(np.split),
+    np.array_split: _split(np.array_split),
+}
+"""What keeps whole rows as they are; every other numpy function sees, and returns, plain arrays."""
 
 
 class Codes(_DescribedArray):

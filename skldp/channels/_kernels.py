@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from skldp.random import WordStream, bernoulli_bits, random_integers
 
-_BLOCK_SIZE = 1 << 16  # codes at a time
+_BLOCK_BYTES = 1 << 18  # codes at a time
+_LANE_BYTES = 1 << 18  # lanes at a time
 _BITS_SIZE = 1 << 22  # decisions drawn at a time: bernoulli_bits is at its best with many
 _ROW_BLOCK_BYTES = 1 << 18  # packed reports at a time
 
@@ -40,33 +41,89 @@ def randomize_codes(
 
     Notes
     -----
-    This is the mixture form of k-ary randomized response, (4) of [1]_: its probability of a
-    symbol is threshold / (2^64 n_categories), plus 1 - threshold / 2^64 for the true one.
+    This is the mixture form of k-ary randomized response, (4) of [1]_: a report is any given
+    symbol with probability threshold / (2^64 n_categories), plus 1 - threshold / 2^64 if it
+    is the true one. Both are met exactly.
 
     References
     ----------
     .. [1] P. Kairouz, K. Bonawitz, D. Ramage, "Discrete distribution estimation under local
        privacy", ICML 2016.
     """
-    is_power_of_two = n_categories & (n_categories - 1) == 0
     randomized = np.empty(codes.size, dtype=codes.dtype)
+    if n_categories & (n_categories - 1) == 0:
+        _randomize_by_mask(codes, n_categories, threshold, stream, randomized)
+    else:
+        _randomize_by_inversion(codes, n_categories, threshold, stream, randomized)
+    return randomized
+
+
+def _randomize_by_mask(
+    codes: NDArray[Any], n_categories: int, threshold: int, stream: WordStream, out: NDArray[Any]
+) -> None:
+    """Randomize for a power of two: ``code ^ (mask * symbol)``, symbol uniform.
+
+    That is the true code where the mask is 0; where it is 1, `code ^ symbol` is uniform.
+    """
+    block_size = _BLOCK_BYTES // codes.itemsize
     words = np.empty(-(-min(codes.size, _BITS_SIZE) // 64), dtype=np.uint64)
-    for start in range(0, codes.size, _BLOCK_SIZE):
+    for start in range(0, codes.size, block_size):
         in_bits = start % _BITS_SIZE
         if in_bits == 0:
             n_words = -(-min(codes.size - start, _BITS_SIZE) // 64)
             octets = _octets(bernoulli_bits(threshold, n_words, stream, out=words[:n_words]))
-        block = codes[start : start + _BLOCK_SIZE]
-        replaced = np.unpackbits(octets[in_bits // 8 :], count=block.size)
-        result = randomized[start : start + block.size]
+        block, result = codes[start : start + block_size], out[start : start + block_size]
+        mask = np.unpackbits(octets[in_bits // 8 :], count=block.size)
         random_integers(n_categories, block.size, stream, out=result)
-        # Without a branch: code ^ ((code ^ symbol) * replaced). For a power of two,
-        # code ^ symbol is as uniform as the symbol, so the inner xor can be left out.
-        if not is_power_of_two:
-            np.bitwise_xor(result, block, out=result)
-        np.multiply(result, replaced, out=result)
+        np.multiply(result, mask, out=result)
         np.bitwise_xor(result, block, out=result)
-    return randomized
+
+
+def _randomize_by_inversion(
+    codes: NDArray[Any], n_categories: int, threshold: int, stream: WordStream, out: NDArray[Any]
+) -> None:
+    """Randomize for any number of categories, one lane of random bits per code."""
+    n_bits = 32 if n_categories <= 1 << 16 else 64
+    share, n_last, missing = _share_lanes(n_categories, threshold, n_bits)
+    lane_type = np.dtype(f"u{n_bits // 8}")
+    scalar = lane_type.type
+    first_of_last = scalar((1 << n_bits) - n_last)
+    block_size = _LANE_BYTES // lane_type.itemsize
+    buffer = np.empty(min(codes.size, block_size), dtype=lane_type)
+    for start in range(0, codes.size, block_size):
+        block, result = codes[start : start + block_size], out[start : start + block_size]
+        lanes = stream.fill(buffer[: block.size])
+        # Looking for them costs more than the maximum, and there are seldom any.
+        any_last = bool(lanes.max() >= first_of_last)
+        last = np.flatnonzero(lanes >= first_of_last) if any_last else np.empty(0, np.intp)
+        if share:
+            np.floor_divide(lanes, scalar(share), out=lanes)
+        else:
+            lanes[...] = n_categories
+        if last.size:
+            draws = random_integers(n_last << (64 - n_bits), last.size, stream)
+            symbols = random_integers(n_categories, last.size, stream)
+            lanes[last] = np.where(draws < missing, symbols, n_categories)
+        # Without a branch: code ^ ((code ^ symbol) * replaced).
+        replaced = lanes < scalar(n_categories)
+        np.copyto(result, lanes, casting="unsafe")
+        np.bitwise_xor(result, block, out=result)
+        np.multiply(result, replaced.view(np.uint8), out=result)
+        np.bitwise_xor(result, block, out=result)
+
+
+def _share_lanes(n_categories: int, threshold: int, n_bits: int) -> tuple[int, int, int]:
+    """Divide the 2^n_bits lanes among the symbols and the codes that are kept.
+
+    Each symbol gets `share` lanes, from 0 on. The last `n_last` lanes make up for the
+    rounding of `share`: on them a uniform symbol replaces the code with probability
+    ``missing / (n_last * 2^(64 - n_bits))``. The lanes between keep the code. In total
+    ``share * n_categories * 2^(64 - n_bits) + missing == threshold``.
+    """
+    largest, remainder = divmod(1 << n_bits, n_categories)
+    n_last = n_categories + remainder
+    share = min(threshold // (n_categories << (64 - n_bits)), largest - 1)
+    return share, n_last, threshold - (share * n_categories << (64 - n_bits))
 
 
 def randomize_one_hot(
@@ -102,19 +159,18 @@ def randomize_one_hot(
     """
     n_bytes = -(-n_categories // 8)
     words = np.empty(-(-codes.size * n_bytes // 8), dtype=np.uint64)
-    n_rows = max(_ROW_BLOCK_BYTES // n_bytes & ~7, 8)  # a multiple of 8 rows is one of words
-    bernoulli_bits(threshold, words.size, stream, out=words)
-    row_starts = np.arange(min(n_rows, codes.size)) * n_bytes
+    octets = _octets(bernoulli_bits(threshold, words.size, stream, out=words))
+    octets = octets[: codes.size * n_bytes]
+    block_size = max(_ROW_BLOCK_BYTES // n_bytes, 1)
+    row_starts = np.arange(min(block_size, codes.size)) * n_bytes
     symbol_bits = np.left_shift(1, np.arange(8)).astype(np.uint8)
-    for start in range(0, codes.size, n_rows):
-        block = codes[start : start + n_rows]
-        first, size = start * n_bytes // 8, -(-block.size * n_bytes // 8)
-        flips = words[first : first + size]
-        octets = _octets(flips)
-        octets[row_starts[: block.size] + (block >> 3)] ^= symbol_bits[block & 7]
+    for start in range(0, codes.size, block_size):
+        block = codes[start : start + block_size]
+        rows = octets[start * n_bytes : (start + block.size) * n_bytes]
+        rows[row_starts[: block.size] + (block >> 3)] ^= symbol_bits[block & 7]
         if n_categories % 8:
-            octets[n_bytes - 1 :: n_bytes] &= np.uint8((1 << n_categories % 8) - 1)
-    return words.view(np.uint8)[: codes.size * n_bytes].reshape(codes.size, n_bytes)
+            rows[n_bytes - 1 :: n_bytes] &= np.uint8((1 << n_categories % 8) - 1)
+    return octets.reshape(codes.size, n_bytes)
 
 
 def _octets(words: NDArray[np.uint64]) -> NDArray[np.uint8]:

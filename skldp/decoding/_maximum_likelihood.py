@@ -16,6 +16,8 @@ from scipy.optimize import brentq
 
 from skldp.decoding._simplex import FloatArray, finite_floats
 
+# Sums and products of counts stay far from overflow.
+_LARGEST_COUNT = 1e100
 # The root finder stops when its bracket is this small, absolute and relative ...
 _ROOT_ABSOLUTE = 1e-15
 _ROOT_RELATIVE = 4 * np.finfo(np.float64).eps
@@ -43,8 +45,8 @@ def krr_maximum_likelihood(counts: npt.ArrayLike, odds_minus_one: float) -> Floa
     Raises
     ------
     ValueError
-        If `counts` is not a non-empty vector of finite non-negative numbers with a positive
-        sum, or `odds_minus_one` is not positive.
+        If `counts` is not a non-empty vector of finite non-negative numbers, or all of them
+        are zero, or `odds_minus_one` is not positive.
 
     See Also
     --------
@@ -71,8 +73,8 @@ def krr_maximum_likelihood(counts: npt.ArrayLike, odds_minus_one: float) -> Floa
     array([0.77777778, 0.22222222, 0.        ])
     """
     reported = _check_counts(counts)
-    if not 0 < reported.sum() < math.inf:
-        raise ValueError("counts must have a positive, finite sum: there are no reports.")
+    if not reported.any():
+        raise ValueError("counts must not be all zero: there are no reports to estimate from.")
     if not odds_minus_one > 0:
         raise ValueError(
             f"odds_minus_one must be positive, got {odds_minus_one!r}: without any privacy loss "
@@ -136,11 +138,13 @@ def independent_bits_maximum_likelihood(
     Notes
     -----
     Bit j of a report is set with probability ``m_j = q + (1 - 2 q) p_j`` (equation 10 of [1]_).
-    The estimate maximises ``sum_j T_j log(m_j) + (n - T_j) log(1 - m_j)`` over the simplex:
-    the likelihood of the column sums as if the columns were independent. Given the values of
-    the users they are, but the values themselves are one per user, which correlates the
-    columns a little (``-p_i p_j / n``); this composite likelihood ignores it, is consistent, and
-    needs only the sums. The paper decodes RAPPOR by inversion; this decoder is derived here.
+    With T the counts and n the number of reports, the estimate maximises ``sum_j T_j log(m_j) +
+    (n - T_j) log(1 - m_j)`` over the simplex: the likelihood of the column sums as if the columns
+    were independent. They are, given the values of the users, but each user has only one
+    value, which correlates the columns a little. This composite likelihood ignores that; it is
+    consistent and needs nothing but the sums. The paper decodes RAPPOR by inversion, and this
+    decoder is derived in the source. Where the unbiased estimate (equation 11) lies in the
+    simplex, the two agree.
 
     For a given multiplier each ``m_j`` solves a quadratic equation. The multiplier is the root
     of a monotone function, found by Brent's method inside a bracket known in advance.
@@ -153,8 +157,8 @@ def independent_bits_maximum_likelihood(
     Examples
     --------
     >>> from skldp.decoding import independent_bits_maximum_likelihood
-    >>> independent_bits_maximum_likelihood([70, 40, 20], 100, flip_probability=0.25)
-    array([0.7..., 0.2..., 0.        ])
+    >>> independent_bits_maximum_likelihood([70, 40, 20], 100, flip_probability=0.25).round(6)
+    array([0.8, 0.2, 0. ])
     """
     reported = _check_counts(counts)
     if not (n_reports > 0 and math.isfinite(n_reports)):
@@ -283,4 +287,6 @@ def _check_counts(counts: npt.ArrayLike) -> FloatArray:
         )
     if reported.min() < 0:
         raise ValueError("counts must not be negative.")
+    if reported.max() > _LARGEST_COUNT:
+        raise ValueError(f"counts must not exceed {_LARGEST_COUNT:.0e}.")
     return reported

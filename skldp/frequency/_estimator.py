@@ -148,10 +148,10 @@ class FrequencyEstimator(BaseEstimator):
         ValueError
             If a parameter is wrong, X is empty, or the constraints cannot be met.
         """
-        channel, reports = self._read_reports(X, reset=True)
-        counts, totals = self._count(channel, reports)
+        channel = self._channel_of(X)
         self._check_parameters(channel)
-        self._set_statistics(channel, counts, totals)
+        reports = check_reports(self, X, channel, reset=True)
+        self._set_statistics(channel, *self._count(channel, reports))
         self._estimates = self._decode()
         return self
 
@@ -176,9 +176,10 @@ class FrequencyEstimator(BaseEstimator):
             As `fit`, and if the channel is not that of the earlier batches. Nothing is added
             then.
         """
-        first = not self._has_statistics()
-        channel, reports = self._read_reports(X, reset=first)
+        channel = self._channel_of(X)
+        self._require_same_channel(channel)
         self._check_parameters(channel)
+        reports = check_reports(self, X, channel, reset=not self._has_statistics())
         self._add(channel, *self._count(channel, reports))
         return self
 
@@ -203,12 +204,13 @@ class FrequencyEstimator(BaseEstimator):
         if not isinstance(other, FrequencyEstimator):
             raise TypeError(f"Can only merge a FrequencyEstimator, got {type(other).__name__}.")
         check_is_fitted(other, "counts_")
+        self._require_same_channel(other.channel_)
+        resolve_channel(self.channel, other.channel_)
+        self._check_parameters(other.channel_)
         if not self._has_statistics():
-            resolve_channel(self.channel, other.channel_)
             self.n_features_in_ = other.n_features_in_
             if hasattr(other, "feature_names_in_"):
                 self.feature_names_in_ = other.feature_names_in_
-        self._check_parameters(other.channel_)
         self._add(other.channel_, other._list(other.counts_), other._list(other.n_reports_))
         return self
 
@@ -237,6 +239,8 @@ attributes
         ChannelError
             If no channel is known, or it cannot have released reports with these counts.
         """
+        if channel is None and self.channel is None:
+            raise ChannelError("Counts do not say which channel they came through: pass channel=.")
         used = resolve_channel(self.channel, None if channel is None else as_channel(channel))
         attributes = used.attributes
         several = len(attributes) > 1
@@ -433,23 +437,24 @@ attributes
 
     # -- reading reports ------------------------------------------------------------------
 
-    def _read_reports(self, X: Any, *, reset: bool) -> tuple[Channel, np.ndarray]:
-        """Return the channel and the checked reports as a plain array."""
+    def _channel_of(self, X: Any) -> Channel:
         shape = np.shape(X)
-        channel = resolve_channel(
-            self.channel, carried_channel(X), shape[1] if len(shape) == 2 else 1
-        )
-        return channel, check_reports(self, X, channel, reset=reset)
+        n_columns = shape[1] if len(shape) == 2 else 1
+        return resolve_channel(self.channel, carried_channel(X), n_columns)
+
+    def _require_same_channel(self, channel: Channel) -> None:
+        if self._has_statistics() and channel != self.channel_:
+            raise ChannelError(
+                f"These reports came through another channel than the fitted one: {channel} and "
+                f"{self.channel_}. Fit a new estimator for them."
+            )
 
     def _read_known(self, X: Any) -> np.ndarray:
         """Return reports for a fitted estimator; a channel that they carry must be its own."""
         check_is_fitted(self, "counts_")
         carried = carried_channel(X)
-        if carried is not None and carried != self.channel_:
-            raise ChannelError(
-                f"The reports carry another channel than the fitted one: {carried} and "
-                f"{self.channel_}."
-            )
+        if carried is not None:
+            self._require_same_channel(carried)
         return check_reports(self, X, self.channel_, reset=False)
 
     # -- statistics -----------------------------------------------------------------------
@@ -472,11 +477,6 @@ attributes
         if not self._has_statistics():
             self._set_statistics(channel, [table.copy() for table in counts], totals)
             return
-        if channel != self.channel_:
-            raise ChannelError(
-                f"Reports of one channel cannot be added to those of another: {channel} and "
-                f"{self.channel_}."
-            )
         old_counts, old_totals = self._list(self.counts_), self._list(self.n_reports_)
         self._set_statistics(
             channel,
