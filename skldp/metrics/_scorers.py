@@ -148,6 +148,12 @@ def _empirical(estimator: Any, X: Any, channel: Channel) -> list[Any]:
     tables = []
     for attribute, column in zip(channel.attributes, columns, strict=True):
         codes = attribute.alphabet.lookup(column)
+        if getattr(mechanism, "handle_unknown", "error") == "error" and (codes < 0).any():
+            raise ValueError(
+                "X holds values that are not in the mechanism's alphabet, so the estimate cannot "
+                "be compared with their frequencies. Give the mechanism the full public list "
+                "(an alphabet learned from a training fold can lack values of the test fold)."
+            )
         counts = np.bincount(codes[codes >= 0], minlength=attribute.n_categories)
         tables.append(counts / len(codes))
     return tables
