@@ -13,6 +13,7 @@ from skldp._validation import check_integer
 
 __all__ = ["Alphabet", "MissingValueError", "check_values"]
 
+_LARGEST = np.iinfo(np.int64).max
 MAX_CATEGORIES = 2**32  # codes are at most 32 bits wide
 
 _HOW_TO_CONVERT = (
@@ -33,7 +34,7 @@ class MissingValueError(ValueError):
 
 
 def check_values(values: Any) -> NDArray[Any]:
-    """Return one column of values as int64 (integers) or as an object array of str.
+    """Return one column of values as integers or as an object array of str.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ def check_values(values: Any) -> NDArray[Any]:
 
     Returns
     -------
-    ndarray of shape (n,), dtype int64 or object
-        Integers, or Python strings.
+    ndarray of shape (n,), any integer dtype or object
+        Integers within 64 signed bits, or Python strings.
 
     Raises
     ------
@@ -58,12 +59,10 @@ def check_values(values: Any) -> NDArray[Any]:
     if array.ndim != 1:
         raise ValueError(f"Expected one column of values, got an array of shape {array.shape}.")
     kind = array.dtype.kind
-    if kind == "i":
-        return array.astype(np.int64, copy=False)
-    if kind == "u":
-        if array.dtype.itemsize == 8 and array.size and array.max() > np.iinfo(np.int64).max:
+    if kind in "iu":  # as they are: columns of bytes need no eight times as much memory
+        if array.dtype.itemsize == 8 and kind == "u" and array.size and array.max() > _LARGEST:
             raise ValueError(f"Integers beyond 64 bits are not supported. {_HOW_TO_CONVERT}")
-        return array.astype(np.int64)
+        return array
     if kind == "f":
         return _whole_numbers(array)
     if kind == "c":
@@ -215,7 +214,7 @@ class Alphabet:
         order = np.argsort(self.values, kind="stable")
         return self.values[order], order
 
-    def lookup(self, values: Any) -> NDArray[np.int64]:
+    def lookup(self, values: Any) -> NDArray[Any]:
         """Return the code of every value.
 
         Parameters
@@ -225,8 +224,9 @@ class Alphabet:
 
         Returns
         -------
-        ndarray of shape (n,), dtype int64
-            Position in the alphabet, -1 for a value that it does not list.
+        ndarray of shape (n,), integer
+            Position in the alphabet, -1 for a value that it does not list. Integers 0..k-1 are
+            their own codes, and are returned as they are, without a copy.
 
         Raises
         ------
@@ -247,9 +247,11 @@ class Alphabet:
         if self.is_text:
             codes = map(self._codes_of_text.get, column, repeat(-1))
             return np.fromiter(codes, dtype=np.int64, count=column.size)
+        if self.categories is None and column.min() >= 0 and column.max() < self.n_categories:
+            return column
+        column = column.astype(np.int64)  # -1 must fit, and unsigned 64 bits compare as floats
         if self.categories is None:
-            inside = (column >= 0) & (column < self.n_categories)
-            return column if inside.all() else np.where(inside, column, -1)
+            return np.where((column >= 0) & (column < self.n_categories), column, -1)
         symbols, order = self._sorted
         position = np.minimum(np.searchsorted(symbols, column), self.n_categories - 1)
         return np.where(symbols[position] == column, order[position], -1)

@@ -181,8 +181,11 @@ class Channel(ABC):
                 "Some values are not in the public alphabet. Add them to `categories`, or pass "
                 'handle_unknown="uniform" to report a uniform symbol in their place.'
             )
+        # Where a code is -1 this copies (unsigned arrays have none), so unknown ones are
+        # replaced in the copy.
         narrow = [
-            column.astype(code_dtype(size)) for column, size in zip(columns, sizes, strict=True)
+            column.astype(code_dtype(size), copy=False)
+            for column, size in zip(columns, sizes, strict=True)
         ]
         # Under a seed, what is randomized enters the key: other batches, folds and columns
         # draw other noise, and the same call draws the same.

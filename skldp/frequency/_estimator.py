@@ -148,7 +148,7 @@ class FrequencyEstimator(BaseEstimator):
         ValueError
             If a parameter is wrong, X is empty, or the constraints cannot be met.
         """
-        channel = self._channel_of(X)
+        channel = self._channel_of(X, reset=True)
         self._check_parameters(channel)
         reports = check_reports(self, X, channel, reset=True)
         self._set_statistics(channel, *self._count(channel, reports))
@@ -176,10 +176,11 @@ class FrequencyEstimator(BaseEstimator):
             As `fit`, and if the channel is not that of the earlier batches. Nothing is added
             then.
         """
-        channel = self._channel_of(X)
+        reset = not self._has_statistics()
+        channel = self._channel_of(X, reset=reset)
         self._require_same_channel(channel)
         self._check_parameters(channel)
-        reports = check_reports(self, X, channel, reset=not self._has_statistics())
+        reports = check_reports(self, X, channel, reset=reset)
         self._add(channel, *self._count(channel, reports))
         return self
 
@@ -437,9 +438,11 @@ attributes
 
     # -- reading reports ------------------------------------------------------------------
 
-    def _channel_of(self, X: Any) -> Channel:
+    def _channel_of(self, X: Any, *, reset: bool) -> Channel:
         shape = np.shape(X)
         n_columns = shape[1] if len(shape) == 2 else 1
+        if not reset:
+            n_columns = self.n_features_in_
         return resolve_channel(self.channel, carried_channel(X), n_columns)
 
     def _require_same_channel(self, channel: Channel) -> None:

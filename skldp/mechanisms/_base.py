@@ -77,7 +77,7 @@ class _Randomizer(TransformerMixin, BaseEstimator):
             codes = X
         else:
             codes = self.channel_.encode(*columns)
-        if self.handle_unknown == "error" and (np.asarray(codes) < 0).any():
+        if self.handle_unknown == "error" and codes.min() < 0:
             raise ValueError(
                 f"X holds values that are not in the public alphabet of {type(self).__name__}; "
                 "nothing was released. Add them to `categories`, or pass "

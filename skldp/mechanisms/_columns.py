@@ -30,7 +30,7 @@ def read_columns(estimator: Any, X: Any, *, reset: bool) -> list[NDArray[Any]]:
 
     Returns
     -------
-    list of ndarray of shape (n_samples,), dtype int64 or object (str)
+    list of ndarray of shape (n_samples,), any integer dtype or object (str)
         One per feature.
 
     Raises

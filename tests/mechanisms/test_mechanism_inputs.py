@@ -134,7 +134,6 @@ def test_alphabets_can_be_numbers_of_categories():
         np.array([1.0, np.nan]),
         np.array(["fig", None], dtype=object),
     ],
-    ids=repr,
 )
 def test_missing_values_raise_without_echo(mechanism, values):
     for categories in (ALPHABET, 3):
