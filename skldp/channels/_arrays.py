@@ -159,7 +159,7 @@ _KEEPS_ROWS = {
     np.split: _split(np.split),
     np.array_split: _split(np.array_split),
 }
-"""What keeps whole rows as they are; every other numpy function sees, and returns, plain arrays."""
+"""What keeps whole rows as they are. Every other numpy function sees and returns plain arrays."""
 
 
 class Codes(_DescribedArray):

@@ -67,7 +67,7 @@ class FrequencyEstimator(BaseEstimator):
         Number of reports.
     n_features_in_ : int
         Number of columns of a report.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the columns, where `fit` saw string names.
 
     See Also

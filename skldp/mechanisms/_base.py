@@ -263,7 +263,7 @@ class MechanismTransformer(_Randomizer):
 
         Returns
         -------
-        Reports of shape (n_samples, channel_.width), or DataFrame after `set_output`
+        Reports of shape (n_samples, `channel_.width`), or DataFrame after `set_output`
             The reports, with the channel attached.
 
         Raises

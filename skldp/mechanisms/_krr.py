@@ -45,7 +45,7 @@ class KRRTransformer(OneToOneFeatureMixin, MechanismTransformer):
         The channel of a row; its ``alphabet`` (per attribute) lists the symbols.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the columns, where `fit` saw string names.
 
     See Also

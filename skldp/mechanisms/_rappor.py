@@ -45,7 +45,7 @@ class RapporTransformer(MechanismTransformer):
         The channel of a row; its ``alphabet`` (per attribute) lists the symbols.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the columns, where `fit` saw string names.
 
     See Also
@@ -100,12 +100,12 @@ class RapporTransformer(MechanismTransformer):
 
         Parameters
         ----------
-        input_features : array-like of str of shape (n_features_in_,), default=None
+        input_features : array-like of str of shape (`n_features_in_`,), default=None
             Names of the input columns; those seen by `fit`, or x0, x1, ..., by default.
 
         Returns
         -------
-        ndarray of str of shape (channel_.width,), dtype object
+        ndarray of str of shape (`channel_.width`,), dtype object
             ``name_symbol`` for bits, ``name_byte0`` and so on for packed reports.
         """
         check_is_fitted(self, "channel_")
