@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skldp.random import WordStream, bernoulli_bits, random_integers
 
-_BLOCK_BYTES = 1 << 18  # codes at a time
+_BLOCK_SIZE = 1 << 17  # codes at a time
 _LANE_BYTES = 1 << 18  # lanes at a time
 _BITS_SIZE = 1 << 22  # decisions drawn at a time: bernoulli_bits is at its best with many
 _ROW_BLOCK_BYTES = 1 << 18  # packed reports at a time
@@ -65,18 +65,18 @@ def _randomize_by_mask(
 
     That is the true code where the mask is 0; where it is 1, `code ^ symbol` is uniform.
     """
-    block_size = _BLOCK_BYTES // codes.itemsize
     words = np.empty(-(-min(codes.size, _BITS_SIZE) // 64), dtype=np.uint64)
-    for start in range(0, codes.size, block_size):
+    narrow = np.empty(min(codes.size, _BLOCK_SIZE), dtype=np.min_scalar_type(n_categories - 1))
+    for start in range(0, codes.size, _BLOCK_SIZE):
         in_bits = start % _BITS_SIZE
         if in_bits == 0:
             n_words = -(-min(codes.size - start, _BITS_SIZE) // 64)
             octets = _octets(bernoulli_bits(threshold, n_words, stream, out=words[:n_words]))
-        block, result = codes[start : start + block_size], out[start : start + block_size]
+        block, result = codes[start : start + _BLOCK_SIZE], out[start : start + _BLOCK_SIZE]
         mask = np.unpackbits(octets[in_bits // 8 :], count=block.size)
-        random_integers(n_categories, block.size, stream, out=result)
-        np.multiply(result, mask, out=result)
-        np.bitwise_xor(result, block, out=result)
+        symbols = random_integers(n_categories, block.size, stream, out=narrow[: block.size])
+        np.multiply(symbols, mask, out=symbols)
+        np.bitwise_xor(block, symbols, out=result)
 
 
 def _randomize_by_inversion(

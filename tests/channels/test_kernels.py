@@ -37,8 +37,9 @@ def unpack(packed, n_bits=None):
 # k-ary randomized response
 
 
-def replay_mask(codes, n_categories, threshold, stream, block_size, bits_size):
+def replay_mask(codes, n_categories, threshold, stream):
     """Randomize for a power of two, one code after the other."""
+    block_size, bits_size = _kernels._BLOCK_SIZE, _kernels._BITS_SIZE
     reports, decisions = [], iter(())
     for start in range(0, len(codes), block_size):
         if start % bits_size == 0:
@@ -93,10 +94,7 @@ def check_against_replay(codes, n_categories, threshold):
     assert reports.dtype == codes.dtype
     assert reports.shape == codes.shape
     if n_categories & (n_categories - 1) == 0:
-        block_size = _kernels._BLOCK_BYTES // codes.itemsize
-        expected = replay_mask(
-            codes, n_categories, threshold, WordStream(KEY), block_size, _kernels._BITS_SIZE
-        )
+        expected = replay_mask(codes, n_categories, threshold, WordStream(KEY))
     else:
         block_size = _kernels._LANE_BYTES // (4 if n_categories <= 65_536 else 8)
         expected = replay_inversion(codes, n_categories, threshold, stream.served, block_size)
@@ -105,8 +103,8 @@ def check_against_replay(codes, n_categories, threshold):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    # 64, 32 or 16 codes by their width; 32 or 16 lanes; decisions for 128 codes.
-    monkeypatch.setattr(_kernels, "_BLOCK_BYTES", 64)
+    # 32 codes; 32 or 16 lanes by their width; decisions for 128 codes.
+    monkeypatch.setattr(_kernels, "_BLOCK_SIZE", 32)
     monkeypatch.setattr(_kernels, "_LANE_BYTES", 128)
     monkeypatch.setattr(_kernels, "_BITS_SIZE", 128)
     monkeypatch.setattr(_kernels, "_ROW_BLOCK_BYTES", 128)
@@ -122,10 +120,10 @@ def test_codes_are_randomized_as_in_the_replay(small_blocks, n_categories, thres
 @pytest.mark.parametrize("n_categories", [3, 256, 257, 4096, 65_536, 65_537])
 @pytest.mark.parametrize("offset", [-1, 0, 1])
 def test_codes_are_randomized_as_in_the_replay_around_blocks_of_full_size(n_categories, offset):
-    itemsize = code_type(n_categories).itemsize
-    is_power_of_two = n_categories & (n_categories - 1) == 0
-    lane_size = itemsize if is_power_of_two else 4 if n_categories <= 65_536 else 8
-    n = (1 << 18) // lane_size + offset
+    block_size = _kernels._BLOCK_SIZE
+    if n_categories & (n_categories - 1):
+        block_size = _kernels._LANE_BYTES // (4 if n_categories <= 65_536 else 8)
+    n = block_size + offset
     check_against_replay(draw_codes(n, n_categories), n_categories, 0x60A6_1C2B_9E7D_0F31)
 
 
@@ -205,6 +203,23 @@ def test_planted_lanes_reach_every_range(n_categories):
     )
     assert 0 < missing < n_draws
     assert randomize_codes(codes, n_categories, threshold, stream).tolist() == expected
+    assert stream.is_exhausted
+
+
+@pytest.mark.parametrize("n_categories", [3, 100])
+def test_thresholds_too_small_for_a_lane_replace_on_the_last_lanes_only(n_categories):
+    share, n_last, missing = _share_lanes(n_categories, 5, 32)
+    assert (share, missing) == (0, 5)
+    lanes = [0, 1, n_categories, (1 << 32) - n_last - 1, (1 << 32) - 1]
+    n_draws = n_last << 32
+    draw = 4 * (1 if n_draws & (n_draws - 1) == 0 else ONE // n_draws)
+    stream = PlannedStream(
+        np.array(lanes, dtype=np.uint32),
+        np.array([draw], dtype=np.uint64),
+        np.array([2 * ((1 << 32) // n_categories)], dtype=np.uint32),
+    )
+    codes = np.ones(len(lanes), dtype=np.uint8)
+    assert randomize_codes(codes, n_categories, 5, stream).tolist() == [1, 1, 1, 1, 2]
     assert stream.is_exhausted
 
 

@@ -110,8 +110,9 @@ def test_planted_ties_are_settled_by_the_remaining_digits(threshold):
     rng = np.random.default_rng(0)
     near = [last_digits - 1, last_digits, min(last_digits + 1, (1 << n_missing) - 1), 0]
     numbers = near * 8 + rng.integers(0, 1 << n_missing, 128 - 32).tolist()
-    # Spare low bits of a word must not matter.
-    tails = [(number << n_dense) + int(rng.integers(1 << n_dense)) for number in numbers]
+    # Spare low bits of a word must not matter: all clear, all set, and anything.
+    spare = [0] * 16 + [(1 << n_dense) - 1] * 16 + rng.integers(1 << n_dense, size=96).tolist()
+    tails = [(number << n_dense) + low for number, low in zip(numbers, spare, strict=True)]
     rounds = np.array(tails, dtype=np.uint64).reshape(64, size)
     stream = PlannedStream(*[everywhere] * n_dense, *rounds)
     bits = unpack(bernoulli_bits(threshold, size, stream)).reshape(size, 64)
