@@ -101,8 +101,7 @@ def constrained_least_squares(
     variable = cvxpy.Variable(target.size)
     required = _check_constraints(constraints(variable))
     on_simplex = [variable >= 0, cvxpy.sum(variable) == 1] if simplex else []
-    scale = np.sqrt(weight / weight.max())
-    scale /= np.sqrt(np.mean(scale**2))
+    scale = np.sqrt(weight / weight.max())  # At most 1: the solver's tolerances are absolute.
     distance = cvxpy.multiply(scale, variable - target)
     _solve(distance, [*required, *on_simplex])
     frequencies: FloatArray = np.array(variable.value, dtype=np.float64)

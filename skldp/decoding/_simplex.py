@@ -277,12 +277,19 @@ def _long_threshold(row: FloatArray, top: float, total: float) -> tuple[float, f
     tail = sample[sample <= cut]
     scale = row.size / sample.size
     base = {"base_sum": float(head.sum()), "base_count": float(head.size)}
-    guess = _threshold(tail, total, weight=scale, **base)
+    guess = float(_threshold(tail, total, weight=scale, **base)[0])
     # The sample's mean excess over the threshold has a relative error of about one over the
     # square root of the number of values that exceed it; six of those, on either side.
     doubt = 6.0 / np.sqrt(1.0 + np.count_nonzero(tail > guess))
     low = float(_threshold(tail, total, weight=scale * max(0.05, 1.0 - doubt), **base)[0])
     high = float(_threshold(tail, total, weight=scale * (1.0 + doubt), **base)[0])
+    inside = tail[(tail > low) & (tail <= high)]
+    if inside.size and inside[0] == inside[-1]:
+        # A value that many entries share, as estimates from counts do: leave it on one side.
+        if guess < inside[0]:
+            high = (guess + float(inside[0])) / 2
+        else:
+            low = float(inside[0])
 
     excess, n_above, between = _split(row, top, low, high)
     if excess <= total:  # The threshold is not above `high`, ...

@@ -34,7 +34,7 @@ def enumerate_supports(counts, odds_minus_one):
                 point[j] = counts[j] / multiplier - offset
             if min(point) < 0:
                 continue
-            # Ratios of the products T_j log(p_j + d), compared as floats: ties are equal points.
+            # Compared as floats: points whose likelihoods are that close are themselves close.
             value = sum(
                 float(count) * math.log(p / offset + 1)
                 for count, p in zip(counts, point, strict=True)
@@ -137,12 +137,17 @@ def test_with_hardly_any_information_the_most_frequent_symbol_takes_all(odds_min
 
 
 def test_tiny_odds_lose_no_digits():
-    # Counts so close that all symbols stay positive at E - 1 = 1e-9. They sum to more than
-    # 2**53, and E - 1 divides what a float would lose there.
+    # Counts so close that the inverse has no negative entry even at E - 1 = 1e-9. They sum to
+    # more than 2**53, and E - 1 divides what a float would lose there.
     counts = [10**15 + 10**5 - 12345 * rank for rank in range(12)]
-    exact = enumerate_supports(counts, 1e-9)
-    assert (np.diff(exact) < 0).all() and exact[-1] > 0
-    np.testing.assert_allclose(krr_maximum_likelihood(counts, 1e-9), exact, rtol=0, atol=1e-15)
+    odds_minus_one = Fraction(1e-9)
+    exact = [
+        ((odds_minus_one + 12) * Fraction(count, sum(counts)) - 1) / odds_minus_one
+        for count in counts
+    ]
+    assert min(exact) > 0
+    estimate = krr_maximum_likelihood(counts, 1e-9)
+    np.testing.assert_allclose(estimate, [float(p) for p in exact], rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("odds_minus_one", [1e15, 1e300, math.inf])

@@ -141,6 +141,17 @@ def test_long_vectors_agree_with_sorting_everything(kind, total):
     np.testing.assert_allclose(projected, everything_sorted, rtol=0, atol=1e-15)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_long_vectors_with_many_ties_agree_with_sorting_everything(seed):
+    # Estimates from counts: the threshold falls on, next to, or between values that thousands
+    # of entries share.
+    rng = np.random.default_rng(seed)
+    values = (rng.poisson(rng.uniform(0.3, 20), size=LONG) - 1.0) * 10 ** rng.uniform(-7, -2)
+    projected = project_simplex(values)
+    check_optimality(values, projected)
+    np.testing.assert_allclose(projected, sorted_projection(values), rtol=0, atol=1e-15)
+
+
 @pytest.mark.parametrize("kind", ["sample too low", "sample too high"])
 def test_a_misleading_sample_is_noticed(kind, monkeypatch):
     collected = []
@@ -161,7 +172,8 @@ def test_values_on_the_edge_of_the_interval_are_counted_once():
     assert between.tolist() == [0.0, -1.0]
 
 
-def test_a_good_sample_leaves_little_to_sort(monkeypatch):
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_good_sample_leaves_little_to_sort(ties, monkeypatch):
     sorted_sizes = []
     threshold = _simplex._threshold
 
@@ -171,8 +183,10 @@ def test_a_good_sample_leaves_little_to_sort(monkeypatch):
 
     monkeypatch.setattr(_simplex, "_threshold", spy)
     size = 4 * LONG
-    project_simplex(np.random.default_rng(0).normal(size=size) / size)
-    assert max(sorted_sizes) < size / 8
+    rng = np.random.default_rng(0)
+    values = rng.poisson(0.5, size=size) * 10.0 if ties else rng.normal(size=size)
+    project_simplex(values / size)
+    assert max(sorted_sizes) < size / 16
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000, LONG - 1, LONG, LONG + 12345])
