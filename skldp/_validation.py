@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["check_choice", "check_epsilon", "check_integer", "check_level"]
+__all__ = ["check_choice", "check_epsilon", "check_integer", "check_level", "finite_floats"]
 
 _REAL: tuple[Any, ...] = (numbers.Real,)  # numpy's scalars, int, float, Fraction
 
@@ -88,3 +89,33 @@ def check_choice(value: Any, name: str, choices: tuple[str | None, ...]) -> Any:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
     return value
+
+
+def finite_floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return `values` as a float64 array, not copied where it is one already.
+
+    Parameters
+    ----------
+    values : array-like of real numbers
+        Booleans, integers and floats of any width; any shape.
+    name : str
+        What the message calls the argument.
+
+    Returns
+    -------
+    ndarray of float64
+        The values. Read-only use only: it may be the caller's own array.
+
+    Raises
+    ------
+    ValueError
+        If the values are no real numbers, or one of them is NaN or infinite.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be an array of real numbers, got dtype {array.dtype}.")
+    floats: NDArray[np.float64] = array.astype(np.float64, copy=False)
+    # The extremes are NaN where any value is, and no boolean array of the size is needed.
+    if floats.size and not (np.isfinite(floats.max()) and np.isfinite(floats.min())):
+        raise ValueError(f"{name} must be finite: it contains NaN or infinity.")
+    return floats

@@ -170,7 +170,10 @@ class RapporChannel(AttributeChannel):
         # The joint law of the columns has 2^k terms; this is the likelihood of the k columns as
         # if they were independent, whose maximum is consistent all the same.
         self._require_information()
-        return independent_bits_maximum_likelihood(counts, n_reports, float(self.offset))
+        flip = float(self.offset)
+        if flip == 0.5:  # an ε below 1e-15, where the float no longer tells it from none
+            raise ChannelError(f"With epsilon={self.epsilon} nothing can be estimated.")
+        return independent_bits_maximum_likelihood(counts, n_reports, flip)
 
     def covariance(self, frequencies: ArrayLike, n_reports: int) -> NDArray[np.float64]:
         # Bits are independent given the value; values make them covary: -p_i p_j / n.

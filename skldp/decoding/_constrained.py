@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from skldp.decoding._simplex import FloatArray, finite_floats
+from skldp._validation import finite_floats
+from skldp.decoding._simplex import FloatArray
 
 # Tolerances for the solver, from the tightest that double precision can be expected to reach.
 _SOLVER_TOLERANCES = (1e-12, 1e-10, 1e-8)

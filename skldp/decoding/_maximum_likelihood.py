@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from skldp.decoding._simplex import FloatArray, finite_floats
+from skldp._validation import finite_floats
+from skldp.decoding._simplex import FloatArray
 
 # Sums and products of counts stay far from overflow.
 _LARGEST_COUNT = 1e100

@@ -15,6 +15,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from skldp._validation import finite_floats
+
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 # Vectors at least this long are filtered before they are sorted.
@@ -27,36 +29,6 @@ _SAMPLE = 1 << 15
 _SAMPLE_HEAD = 16
 # The sum is corrected when rounding moved it by more than this, relative to the total.
 _SUM_TOLERANCE = 1e-13
-
-
-def finite_floats(values: npt.ArrayLike, name: str) -> FloatArray:
-    """Return `values` as a float64 array, not copied where it is one already.
-
-    Parameters
-    ----------
-    values : array-like of real numbers
-        Booleans, integers and floats of any width; any shape.
-    name : str
-        What the message calls the argument.
-
-    Returns
-    -------
-    ndarray of float64
-        The values. Read-only use only: it may be the caller's own array.
-
-    Raises
-    ------
-    ValueError
-        If the values are no real numbers, or one of them is NaN or infinite.
-    """
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be an array of real numbers, got dtype {array.dtype}.")
-    floats: FloatArray = array.astype(np.float64, copy=False)
-    # The extremes are NaN where any value is, and no boolean array of the size is needed.
-    if floats.size and not (np.isfinite(floats.max()) and np.isfinite(floats.min())):
-        raise ValueError(f"{name} must be finite: it contains NaN or infinity.")
-    return floats
 
 
 def project_simplex(values: npt.ArrayLike, total: float = 1.0) -> FloatArray:

@@ -10,6 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skldp._validation import finite_floats
+
 Loss: TypeAlias = float | NDArray[np.float64]
 
 
@@ -156,14 +158,10 @@ def _difference(p_true: ArrayLike, p_estimated: ArrayLike) -> NDArray[np.float64
 
 
 def _as_floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be an array of real numbers, got dtype {array.dtype}.")
+    array = finite_floats(values, name)
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(f"{name} must have at least one entry along the last axis.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite: it contains NaN or infinity.")
-    return array.astype(np.float64, copy=False)
+    return array
 
 
 def _value(loss: NDArray[np.float64]) -> Loss:

@@ -305,3 +305,8 @@ def test_lookup_finds_every_symbol():
         words.lookup(np.array([["a"]]))
     with pytest.raises(ValueError, match="lose digits"):
         numbers.lookup([2**60 + 1, 1.0])
+
+
+def test_information_that_floats_cannot_hold_raises():
+    with pytest.raises(ChannelError, match="nothing"):
+        RapporChannel(1e-16, 3).maximum_likelihood([1, 1, 1], 3)
