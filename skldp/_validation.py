@@ -45,18 +45,17 @@ def check_epsilon(epsilon: Any) -> float | Fraction:
             f"epsilon must be a real number, got {type(epsilon).__name__}; "
             "pass for example epsilon=1.0."
         )
-    if not math.isfinite(epsilon):
+    if not isinstance(epsilon, numbers.Rational) and not math.isfinite(epsilon):
         raise ValueError(f"epsilon must be finite, got {epsilon}.")
     if epsilon < 0:
         raise ValueError(f"epsilon must be at least 0, got {epsilon}.")
-    exact = Fraction(epsilon) if isinstance(epsilon, numbers.Rational) else None
+    # Extended floats too have an exact ratio: rounding to a float could exceed what was asked.
+    exact = Fraction(*epsilon.as_integer_ratio())
     try:
-        rounded = float(epsilon) + 0.0  # + 0.0 turns -0.0 into 0.0
+        rounded = float(exact)
     except OverflowError:
-        rounded = math.inf
-    if exact is None or exact == rounded:
-        return rounded
-    return exact
+        return exact
+    return rounded if exact == rounded else exact
 
 
 def check_integer(value: Any, name: str, *, minimum: int, maximum: int | None = None) -> int:

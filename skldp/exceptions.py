@@ -1,6 +1,6 @@
 """Errors and warnings raised by skldp."""
 
-__all__ = ["ChannelError", "PrivacyWarning"]
+__all__ = ["ChannelError", "DecodingError", "PrivacyWarning"]
 
 
 class ChannelError(ValueError):
@@ -8,6 +8,14 @@ class ChannelError(ValueError):
 
     Raised when reports arrive without a channel, with two different ones, outside the
     output domain of theirs, or from a channel that carries no information (ε = 0).
+    """
+
+
+class DecodingError(ValueError, AttributeError):
+    """Counts that were added by `partial_fit` or `merge` cannot be decoded when asked for.
+
+    It is an AttributeError too, since it comes from reading an attribute: ``hasattr`` is then
+    False, and an estimator can still be displayed.
     """
 
 

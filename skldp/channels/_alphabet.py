@@ -1,8 +1,10 @@
 """Alphabets: the public list of values that a channel speaks of, and the way to their codes."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from itertools import repeat
 from typing import Any
 
@@ -56,6 +58,10 @@ def check_values(values: Any) -> NDArray[Any]:
         If a number is not whole or does not fit 64 bits.
     """
     array = _as_column(values)
+    if isinstance(array, np.ma.MaskedArray):
+        if np.ma.is_masked(array):
+            raise MissingValueError
+        array = np.asarray(array)
     if array.ndim != 1:
         raise ValueError(f"Expected one column of values, got an array of shape {array.shape}.")
     kind = array.dtype.kind
@@ -92,7 +98,8 @@ def _check_objects(array: NDArray[Any]) -> NDArray[Any]:
     if all(issubclass(kind, str) for kind in types):
         # np.str_ hashes and compares like str; plain str pickles and prints better.
         if types - {str}:
-            return np.fromiter(map(str, array), dtype=object, count=array.size)
+            # (str.__str__: an Enum of strings has a str() of its own, which is not the value.)
+            return np.fromiter(map(str.__str__, array), dtype=object, count=array.size)
         return array
     if any(kind is type(None) or kind.__name__ in ("NAType", "NaTType") for kind in types):
         raise MissingValueError
@@ -109,7 +116,12 @@ def _check_objects(array: NDArray[Any]) -> NDArray[Any]:
             ) from None
     numeric = (int, float, np.integer, np.floating)
     if all(issubclass(kind, numeric) for kind in types):
-        whole = _whole_numbers(array.astype(np.float64))
+        try:
+            whole = _whole_numbers(array.astype(np.float64))
+        except OverflowError:
+            raise ValueError(
+                f"Integers beyond 64 bits are not supported. {_HOW_TO_CONVERT}"
+            ) from None
         if (whole != array).any():  # compared as Python numbers, exactly
             raise ValueError(f"Large integers among floats lose digits. {_HOW_TO_CONVERT}")
         return whole
@@ -163,6 +175,12 @@ class Alphabet:
             raise ValueError(f"n_categories is {count}, but {len(symbols)} categories are given.")
         if len(set(symbols)) != len(symbols):
             raise ValueError("categories must be distinct; some are listed more than once.")
+        try:
+            "".join(str(symbol) for symbol in symbols).encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                "categories hold lone surrogates, which are no Unicode text and cannot be stored."
+            ) from None
         if symbols == tuple(range(count)):
             object.__setattr__(self, "categories", None)  # one way to say it: equality and hash
         else:
@@ -170,7 +188,23 @@ class Alphabet:
 
     @classmethod
     def from_categories(cls, categories: Any) -> "Alphabet":
-        """Build an alphabet from an int k (0..k-1) or a list of strings or integers."""
+        """Build an alphabet from what users write.
+
+        Parameters
+        ----------
+        categories : Alphabet, int, or sequence of str or of int
+            An int k stands for 0..k-1.
+
+        Returns
+        -------
+        Alphabet
+            With at least two symbols.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is neither, or not a valid alphabet.
+        """
         if isinstance(categories, Alphabet):
             return categories
         if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
@@ -199,6 +233,16 @@ class Alphabet:
             array = np.array(self.categories, dtype=object if is_text else np.int64)
         array.flags.writeable = False
         return array
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the alphabet, hexadecimal."""
+        return sha256(json.dumps([self.n_categories, self.categories]).encode()).hexdigest()
+
+    @cached_property
+    def is_non_negative(self) -> bool:
+        """Whether all symbols are integers >= 0."""
+        return self.categories is None or (not self.is_text and bool(self.values.min() >= 0))
 
     @property
     def is_text(self) -> bool:

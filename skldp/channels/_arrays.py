@@ -10,7 +10,6 @@ The arrays are read-only, for an operation in place could not drop the descripti
 ``np.array(reports)`` for a plain, writable copy.
 """
 
-import json
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
@@ -77,6 +76,8 @@ class _DescribedArray(np.ndarray[Any, Any]):
         return self.copy()  # descriptions are immutable
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "at":
+            raise ValueError("Reports and codes are read-only: take np.array(...) for a copy.")
         if kwargs.get("out") is not None:
             kwargs["out"] = tuple(_plain(target) for target in kwargs["out"])
         return getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
@@ -112,7 +113,7 @@ def _selects_rows(key: Any) -> bool:
         return len(key) == 2 and whole and _selects_rows(key[0])
     # The result is known to be 2-D, so a list or an array here is an index of rows (a 2-D mask
     # would give one dimension, a 2-D index three).
-    return isinstance(key, slice | list | np.ndarray | range) or key is Ellipsis
+    return isinstance(key, slice | list | range) or hasattr(key, "__array__") or key is Ellipsis
 
 
 def _all_plain(arguments: Any) -> Any:
@@ -130,31 +131,42 @@ def _concatenate(
     parts = list(arrays)
     joined = np.concatenate([_plain(part) for part in parts], axis=axis, out=_plain(out), **kwargs)
     first = parts[0]
-    alike = all(
+    alike = isinstance(first, _DescribedArray) and all(
         type(part) is type(first)
         and part._description is not None
         and part._description == first._description
         for part in parts
     )
-    return first._like(joined) if alike and axis == 0 and out is None else joined
+    same_rows = axis in (0, -2) and out is None and joined.dtype == first.dtype
+    return first._like(joined) if alike and same_rows else joined
 
 
-def _take(array: Any, indices: Any, axis: int | None = None, **kwargs: Any) -> Any:
-    return array.take(indices, axis=axis, **kwargs)
+def _stack(tup: Any, **kwargs: Any) -> Any:
+    described = (
+        part if isinstance(part, _DescribedArray) else np.atleast_2d(part) for part in tup
+    )
+    return _concatenate(described, 0, **kwargs)
+
+
+def _take(
+    a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
+) -> Any:
+    taken = a.take if isinstance(a, _DescribedArray) and out is None else _plain(a).take
+    return taken(_plain(indices), axis=axis, out=_plain(out), mode=mode)
 
 
 def _split(function: Any) -> Any:
-    def split(array: Any, sections: Any, axis: int = 0) -> Any:
-        if axis != 0:
-            return function(_plain(array), sections, axis)
-        return [array[rows] for rows in function(np.arange(len(array)), sections)]
+    def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+        if axis not in (0, -ary.ndim):
+            return function(_plain(ary), indices_or_sections, axis)
+        return [ary[rows] for rows in function(np.arange(len(ary)), indices_or_sections)]
 
     return split
 
 
 _KEEPS_ROWS = {
     np.concatenate: _concatenate,
-    np.vstack: lambda arrays, **kwargs: _concatenate(arrays, 0, **kwargs),
+    np.vstack: _stack,
     np.take: _take,
     np.split: _split(np.split),
     np.array_split: _split(np.array_split),
@@ -186,7 +198,7 @@ class Codes(_DescribedArray):
         alphabets = tuple(encoding)
         rows = np.asarray(array)
         _check_shape(rows, len(alphabets), "codes")
-        listed = json.dumps([(one.n_categories, one.categories) for one in alphabets])
+        listed = "".join(one.digest for one in alphabets)
         return cls._describe(rows, alphabets, sha256(listed.encode()).hexdigest())
 
     @property
@@ -230,7 +242,9 @@ class Reports(_DescribedArray):
     """
 
     def __new__(cls, array: ArrayLike, channel: "Channel") -> Self:
-        return cls._describe(channel.check_reports(array), channel, channel.fingerprint)
+        # A copy: the caller may go on to fill the same buffer with other reports.
+        reports = np.array(channel.check_reports(array))
+        return cls._describe(reports, channel, channel.fingerprint)
 
     @property
     def channel(self) -> "Channel | None":

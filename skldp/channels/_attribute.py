@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
+from scipy.special import betainccinv, betaincinv
 
 from skldp._validation import check_epsilon, check_integer, check_level
 from skldp.channels._alphabet import Alphabet
@@ -244,15 +244,36 @@ class AttributeChannel(Channel):
         ndarray of float64 of shape (k, 2)
             Lower and upper ends; not cut to [0, 1].
         """
+        return self.interval_missing(counts, n_reports, 1.0 - check_level(level))
+
+    def interval_missing(
+        self, counts: ArrayLike, n_reports: int, miss: float
+    ) -> NDArray[np.float64]:
+        """Return `interval` for a probability of not covering, however small.
+
+        Parameters
+        ----------
+        counts : array-like of int of shape (k,)
+            Counts as `count` returns them.
+        n_reports : int
+            Number of reports behind them.
+        miss : float
+            One minus the level.
+
+        Returns
+        -------
+        ndarray of float64 of shape (k, 2)
+            Lower and upper ends; not cut to [0, 1].
+        """
         self._require_information()
         n_reports = check_integer(n_reports, "n_reports", minimum=1)
-        tail = (1.0 - check_level(level)) / 2.0
+        tail = miss / 2.0
         hits = np.asarray(counts, dtype=np.float64)
         misses = n_reports - hits
         ends = np.empty((*hits.shape, 2))
         ends[..., 0] = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, tail), 0.0)
         ends[..., 1] = np.where(
-            misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1.0 - tail), 1.0
+            misses > 0, betainccinv(hits + 1, np.maximum(misses, 1), tail), 1.0
         )
         return (ends - float(self.offset)) / float(self.slope)
 
@@ -338,6 +359,8 @@ class AttributeChannel(Channel):
         if isinstance(given["epsilon"], str):
             given["epsilon"] = Fraction(given["epsilon"])
         if given["categories"] is not None:
+            if not isinstance(given["categories"], list | tuple):
+                raise TypeError("categories must be a list.")
             given["categories"] = tuple(given["categories"])
         return cls(**given)
 
@@ -352,6 +375,8 @@ def _short(value: Any) -> str:
 
 def whole_reports(reports: ArrayLike, width: int, name: str) -> NDArray[Any]:
     """Return reports as an integer array of shape (n, width), or raise ChannelError."""
+    if np.ma.is_masked(reports):
+        raise ChannelError("Reports are missing: masked entries cannot be counted. Drop the rows.")
     array = np.asarray(reports)
     if array.ndim == 1 and width == 1:
         array = array[:, np.newaxis]
@@ -379,5 +404,7 @@ def check_count_vector(counts: ArrayLike, n_categories: int) -> NDArray[np.int64
     array = np.asarray(counts)
     if array.shape != (n_categories,):
         raise ChannelError(f"Expected {n_categories} counts, got an array of shape {array.shape}.")
-    whole = whole_reports(array, 1, "counts")[:, 0] if array.size else array
+    whole = whole_reports(array, 1, "counts")[:, 0]
+    if whole.sum(dtype=np.float64) >= 2.0**62:
+        raise ChannelError("The counts are too large for 64 bits.")
     return whole.astype(np.int64)

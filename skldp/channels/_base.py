@@ -218,7 +218,18 @@ class Channel(ABC):
         return table
 
     def split(self, reports: NDArray[Any]) -> list[NDArray[Any]]:
-        """Return the columns of each attribute, as views."""
+        """Return the columns of each attribute.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n_reports, width)
+            Reports of all attributes.
+
+        Returns
+        -------
+        list of ndarray of shape (n_reports, width of the attribute)
+            Views.
+        """
         edges = np.cumsum([attribute.width for attribute in self.attributes])
         return np.split(np.asarray(reports), edges[:-1], axis=1)
 
@@ -241,6 +252,11 @@ class Channel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the channel as a dictionary that JSON can hold, with its format version.
+
+        Returns
+        -------
+        dict
+            Parameters, the mechanism's name, and the version of the format.
 
         Examples
         --------
@@ -293,7 +309,7 @@ class Channel(ABC):
             return cls._from_parameters(parameters)
         except ChannelError:
             raise
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             raise ChannelError(f"The channel's dictionary is not valid: {error}") from error
 
     @cached_property

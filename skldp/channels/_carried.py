@@ -1,7 +1,9 @@
 """Where a channel travels with its reports: `Reports` arrays, and pandas frames.
 
-A frame holds the channel's dictionary in ``attrs`` (so it survives Parquet), with the names of
-the columns, so that swapped, renamed or dropped columns are noticed.
+A frame holds the channel's dictionary in ``attrs`` (so it survives Parquet), with the names and
+types of the columns, so that moved or dropped columns and most computations are noticed. pandas
+hands ``attrs`` on through nearly every operation, so what keeps names and types and changes
+numbers is not: where that may happen, keep reports in `Reports` arrays.
 """
 
 from typing import Any, Self
@@ -47,7 +49,8 @@ def attach_channel(frame: Any, channel: Channel) -> Any:
         raise ChannelError(
             f"The channel's reports have {channel.width} columns, the frame has {len(columns)}."
         )
-    frame.attrs[_KEY] = _Shared(channel=channel.to_dict(), columns=columns)
+    dtypes = [str(dtype) for dtype in frame.dtypes]
+    frame.attrs[_KEY] = _Shared(channel=channel.to_dict(), columns=columns, dtypes=dtypes)
     return frame
 
 
@@ -80,11 +83,17 @@ def carried_channel(X: Any) -> Channel | None:
     stored = getattr(X, "attrs", {}).get(_KEY)
     if stored is None:
         return None
-    names = X.columns if hasattr(X, "columns") else [X.name]
+    names, dtypes = (X.columns, X.dtypes) if hasattr(X, "columns") else ([X.name], [X.dtype])
     if [str(name) for name in names] != stored["columns"]:
         raise ChannelError(
             "The columns of this frame are not those its channel was stored with: "
             f"expected {stored['columns'][:5]}... in this order. Reports must reach the estimator "
             "as the mechanism returned them."
+        )
+    if [str(dtype) for dtype in dtypes] != stored["dtypes"]:
+        raise ChannelError(
+            "The columns of this frame are of other types than when its channel was stored, so "
+            "they were computed from the reports. Reports must reach the estimator as the "
+            "mechanism returned them."
         )
     return Channel.from_dict(stored["channel"])

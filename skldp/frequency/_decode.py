@@ -72,7 +72,7 @@ def confidence_interval(
     counts: NDArray[np.int64],
     n_reports: int,
     estimate: Estimate,
-    level: float,
+    miss: float,
 ) -> NDArray[np.float64]:
     """Return intervals of shape (k, 2) that cover the true frequency and hold the estimate.
 
@@ -81,7 +81,7 @@ def confidence_interval(
     exact one from the counts, cut to [0, 1] (which loses no coverage), and extended to the
     returned frequency where that lies outside.
     """
-    ends = channel.interval(counts, n_reports, level)
+    ends = channel.interval_missing(counts, n_reports, miss)
     if estimate.is_raw:
         return ends
     ends = np.clip(ends, 0.0, 1.0)

@@ -1,6 +1,7 @@
 """FrequencyEstimator: private reports in, a distribution with intervals out."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skldp._validation import check_choice, check_level
 from skldp.channels import AttributeChannel, Channel, as_channel, carried_channel
-from skldp.exceptions import ChannelError
+from skldp.exceptions import ChannelError, DecodingError
 from skldp.frequency._decode import DECODERS, PROJECTIONS, Estimate, confidence_interval, decode
 from skldp.frequency._posterior import log_joint_blocks
 from skldp.frequency._reports import check_reports, count_vector, resolve_channel
@@ -148,11 +149,12 @@ class FrequencyEstimator(BaseEstimator):
         ValueError
             If a parameter is wrong, X is empty, or the constraints cannot be met.
         """
-        channel = self._channel_of(X, reset=True)
-        self._check_parameters(channel)
-        reports = check_reports(self, X, channel, reset=True)
-        self._set_statistics(channel, *self._count(channel, reports))
-        self._estimates = self._decode()
+        with self._unchanged_on_error():
+            channel = self._channel_of(X, reset=True)
+            self._check_parameters(channel)
+            reports = check_reports(self, X, channel, reset=True)
+            self._set_statistics(channel, *self._count(channel, reports))
+            self._estimates = self._decode()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -176,12 +178,13 @@ class FrequencyEstimator(BaseEstimator):
             As `fit`, and if the channel is not that of the earlier batches. Nothing is added
             then.
         """
-        reset = not self._has_statistics()
-        channel = self._channel_of(X, reset=reset)
-        self._require_same_channel(channel)
-        self._check_parameters(channel)
-        reports = check_reports(self, X, channel, reset=reset)
-        self._add(channel, *self._count(channel, reports))
+        with self._unchanged_on_error():
+            reset = not self._has_statistics()
+            channel = self._channel_of(X, reset=reset)
+            self._require_same_channel(channel)
+            self._check_parameters(channel)
+            reports = check_reports(self, X, channel, reset=reset)
+            self._add(channel, *self._count(channel, reports))
         return self
 
     def merge(self, other: "FrequencyEstimator") -> Self:
@@ -204,6 +207,10 @@ class FrequencyEstimator(BaseEstimator):
         """
         if not isinstance(other, FrequencyEstimator):
             raise TypeError(f"Can only merge a FrequencyEstimator, got {type(other).__name__}.")
+        if other is self:
+            raise ValueError(
+                "An estimator cannot be merged with itself: every report would count twice."
+            )
         check_is_fitted(other, "counts_")
         self._require_same_channel(other.channel_)
         resolve_channel(self.channel, other.channel_)
@@ -256,9 +263,10 @@ attributes
         if any(total < 1 for _, total in checked):
             raise ChannelError("The counts hold no reports at all.")
         self._check_parameters(used)
-        self._forget_features(used.width)
-        self._set_statistics(used, [table for table, _ in checked], [n for _, n in checked])
-        self._estimates = self._decode()
+        with self._unchanged_on_error():
+            self._forget_features(used.width)
+            self._set_statistics(used, [table for table, _ in checked], [n for _, n in checked])
+            self._estimates = self._decode()
         return self
 
     # -- results --------------------------------------------------------------------------
@@ -308,14 +316,13 @@ attributes
         are cut to [0, 1] and extended to the returned frequency where that lies outside; they
         still cover the truth, and always hold the estimate, but are not centred on it.
         """
-        level = check_level(level)
+        miss = 1.0 - check_level(level)
         estimates = self._decoded()
         if simultaneous:
-            n_intervals = sum(len(one.raw) for one in estimates)
-            level = 1.0 - (1.0 - level) / n_intervals
+            miss /= sum(len(one.raw) for one in estimates)
         return np.concatenate(
             [
-                confidence_interval(channel, counts, n_reports, estimate, level)
+                confidence_interval(channel, counts, n_reports, estimate, miss)
                 for channel, counts, n_reports, estimate in zip(
                     self.channel_.attributes,
                     self._list(self.counts_),
@@ -460,6 +467,17 @@ attributes
             self._require_same_channel(carried)
         return check_reports(self, X, self.channel_, reset=False)
 
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Put everything back if the block raises: a bad batch must not cost the good ones."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     # -- statistics -----------------------------------------------------------------------
 
     @staticmethod
@@ -546,8 +564,11 @@ attributes
     def _decoded(self) -> list[Estimate]:
         check_is_fitted(self, "counts_")
         if self._estimates is None:
-            self._check_parameters(self.channel_)
-            self._estimates = self._decode()
+            try:
+                self._check_parameters(self.channel_)
+                self._estimates = self._decode()
+            except ValueError as error:
+                raise DecodingError(str(error)) from error
         return self._estimates
 
     def _log_joint(self, X: Any) -> list[tuple[AttributeChannel, Iterator[tuple[Any, Any]]]]:

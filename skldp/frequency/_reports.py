@@ -62,6 +62,8 @@ def check_reports(estimator: Any, X: Any, channel: Channel, *, reset: bool) -> N
     """Return reports as a plain array of shape (n_reports, width) in the channel's domain."""
     if channel.width == 1 and np.ndim(X) == 1:
         X = X.to_frame() if hasattr(X, "to_frame") else np.reshape(np.asarray(X), (-1, 1))
+    if np.ma.is_masked(X):
+        raise ChannelError("Reports are missing: masked entries cannot be counted. Drop the rows.")
     table = validate_data(estimator, X, reset=reset, dtype="numeric")
     if table.dtype.kind in "if" and table.min() < 0:
         raise ChannelError(

@@ -4,7 +4,6 @@ from fractions import Fraction
 from typing import Any
 from warnings import warn
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -52,7 +51,7 @@ class _Randomizer(TransformerMixin, BaseEstimator):
         """
         epsilon = check_epsilon(self.epsilon)
         check_choice(self.handle_unknown, "handle_unknown", ("error", "uniform"))
-        given = self._read_categories()
+        given = _read_categories(self.categories)
         if X is None:
             alphabets = self._alphabets_without_data(given)
             self._forget_features(len(alphabets))
@@ -100,21 +99,6 @@ class _Randomizer(TransformerMixin, BaseEstimator):
             ' The alphabet was learned from the data that fit saw (categories="auto"): in '
             "cross-validation, a fold can lack values that another one has."
         )
-
-    def _read_categories(self) -> "list[Alphabet] | Alphabet | None":
-        """Return one alphabet per column, one for all columns, or None to learn them."""
-        given = self.categories
-        if isinstance(given, str):
-            check_choice(given, "categories", ("auto",))
-            return None
-        if given is None:
-            raise TypeError(
-                "categories must be an int, a public list of values, a list of lists (one per "
-                'column) or "auto", got None.'
-            )
-        if isinstance(given, list | tuple) and any(map(_is_list, given)):
-            return [Alphabet.from_categories(one) for one in given]
-        return Alphabet.from_categories(given)
 
     def _alphabets_without_data(self, given: "list[Alphabet] | Alphabet | None") -> list[Alphabet]:
         if given is None:
@@ -173,9 +157,7 @@ class _Randomizer(TransformerMixin, BaseEstimator):
         if self.handle_unknown != "error":
             return
         for alphabet, values in zip(alphabets, columns, strict=True):
-            if alphabet.is_text or values.dtype == object or alphabet.values.min() < 0:
-                continue
-            if values.min() < 0:
+            if alphabet.is_non_negative and values.dtype != object and values.min() < 0:
                 raise ValueError(
                     f"Negative values in data passed to {type(self).__name__}: the public "
                     "alphabet has none; nothing was released." + self._auto_advice()
@@ -193,16 +175,20 @@ class _Randomizer(TransformerMixin, BaseEstimator):
 
     def _check_unchanged(self) -> None:
         """Refuse to release under parameters that are no longer those on the estimator."""
-        for name, value in self._fitted_with.items():
+        for name, fitted in self._fitted_with.items():
             current = getattr(self, name)
-            if current is value:
+            if current is fitted or self._same_meaning(name, current, fitted):
                 continue
-            same_type = type(current) is type(value)
-            if not same_type or isinstance(value, np.ndarray) or current != value:
-                raise ChannelError(
-                    f"{name} was changed after fit, and the channel would still be the old one: "
-                    "call fit again before releasing anything."
-                )
+            raise ChannelError(
+                f"{name} was changed after fit, and the channel would still be the old one: "
+                "call fit again before releasing anything."
+            )
+
+    def _same_meaning(self, name: str, current: Any, fitted: Any) -> bool:
+        """Compare values of a parameter that are other objects, as after unpickling."""
+        if name != "categories":
+            return type(current) is type(fitted) and bool(current == fitted)
+        return _read_categories(current) == _read_categories(fitted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -214,13 +200,13 @@ class _Randomizer(TransformerMixin, BaseEstimator):
 
     def _is_positive_only(self) -> bool:
         try:
-            given = self._read_categories()
+            given = _read_categories(self.categories)
         except (TypeError, ValueError):
             return False
         if given is None or self.handle_unknown != "error":
             return False
         alphabets = given if isinstance(given, list) else [given]
-        return all(not one.is_text and one.values.min() >= 0 for one in alphabets)
+        return all(one.is_non_negative for one in alphabets)
 
 
 class MechanismTransformer(_Randomizer):
@@ -286,6 +272,21 @@ _NO_POLARS = (
     "Polars frames cannot carry the channel that explains the reports. Use "
     'set_output(transform="default") or "pandas"; polars input is fine.'
 )
+
+
+def _read_categories(given: Any) -> "list[Alphabet] | Alphabet | None":
+    """Return one alphabet per column, one for all columns, or None to learn them."""
+    if isinstance(given, str):
+        check_choice(given, "categories", ("auto",))
+        return None
+    if given is None:
+        raise TypeError(
+            "categories must be an int, a public list of values, a list of lists (one per column) "
+            'or "auto", got None.'
+        )
+    if isinstance(given, list | tuple) and any(map(_is_list, given)):
+        return [Alphabet.from_categories(one) for one in given]
+    return Alphabet.from_categories(given)
 
 
 def _is_list(value: Any) -> bool:

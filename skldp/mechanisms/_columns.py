@@ -1,5 +1,6 @@
 """Reading columns of values from whatever holds them: arrays, lists, dataframes, series."""
 
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from skldp.channels import Codes, Reports, check_values
+from skldp.channels import Codes, MissingValueError, carried_channel, check_values
 from skldp.exceptions import ChannelError
 
 __all__ = ["read_columns"]
@@ -42,7 +43,7 @@ def read_columns(estimator: Any, X: Any, *, reset: bool) -> list[NDArray[Any]]:
         neither strings nor integers.
     """
     name = type(estimator).__name__
-    if isinstance(X, Reports) and X.channel is not None:
+    if not isinstance(X, Codes) and carried_channel(X) is not None:
         raise ChannelError(
             f"{name} got reports that are private already; randomizing them again would only "
             "add noise. Use one mechanism per pipeline."
@@ -83,6 +84,10 @@ def _as_table(X: Any) -> tuple[Any, list[Any]]:
         return X, [X.to_series(i).to_numpy() for i in range(X.width)]
     if hasattr(X, "itercolumns"):  # pyarrow.Table, RecordBatch
         return X, [_values(column) for column in X.itercolumns()]
+    if isinstance(X, Mapping | Set):
+        raise TypeError(
+            f"A {type(X).__name__} is no table of values: pass a list, an array or a dataframe."
+        )
     if hasattr(X, "__array__") and not isinstance(X, np.ndarray):
         X = _values(X)
     if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
@@ -101,13 +106,21 @@ def _as_table(X: Any) -> tuple[Any, list[Any]]:
 
 def _values(column: Any) -> Any:
     """Return a column of a dataframe library as an array, missing values kept visible."""
-    # Arrow hands out nulls among integers as NaN, pandas as NA: both are refused later.
+    # Arrow fills the nulls of a dictionary with whatever is at hand; elsewhere missing values
+    # arrive as None, NaN or NA, and are refused later.
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    if hasattr(column, "dictionary_decode"):
+        column = column.dictionary_decode()
+    n_missing = getattr(column, "null_count", 0)
+    if isinstance(n_missing, int) and n_missing > 0:
+        raise MissingValueError
     return np.asarray(column)
 
 
 def _from_list(rows: list[Any]) -> np.ndarray:
     """Return nested or flat lists as an object array, so that every value keeps its type."""
-    nested = [isinstance(row, list | tuple | np.ndarray) for row in rows]
+    nested = [isinstance(row, list | tuple) or np.ndim(row) > 0 for row in rows]
     if any(nested) and not (all(nested) and len({len(row) for row in rows}) == 1):
         raise ValueError("Rows of different lengths: X must be a table or one column of values.")
     if rows and all(nested):

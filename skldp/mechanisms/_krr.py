@@ -37,7 +37,9 @@ class KRRTransformer(OneToOneFeatureMixin, MechanismTransformer):
     random_state : None, int, Generator or RandomState, default=None
         None draws from a cryptographic stream: the only private choice. Anything else is for
         simulations and tests, and whoever knows it can undo the noise. An int gives equal
-        output for equal input, and other noise for other input.
+        output for equal input, and other noise for other input: clients simulated one by one
+        under one int would report the same whenever they hold the same, so pass them as one
+        batch, or pass a Generator.
 
     Attributes
     ----------

@@ -128,6 +128,11 @@ def _known(truth: Any, channel: Channel) -> list[Any]:
             frequencies[codes] = list(known.values())
         else:
             frequencies = np.asarray(known, dtype=np.float64)
+        if not ((frequencies >= 0).all() and abs(frequencies.sum() - 1.0) <= 1e-6):  # also NaN
+            raise ValueError(
+                "truth must be frequencies: not negative, with a sum of 1 (divide counts by their "
+                "total)."
+            )
         arrays.append(frequencies)
     return arrays
 

@@ -349,7 +349,10 @@ def _label_bars(ax: Axes, categories: NDArray[Any]) -> None:
         size, rotation = float(np.clip(upright, *_UPRIGHT_SIZES)), 90
         if upright < _UPRIGHT_SIZES[0]:
             step = int(np.ceil(_SPARSE_DISTANCE / room))
-    ax.set_xticks(np.arange(0, bars, step), names[::step], rotation=rotation, fontsize=size)
+    # Dollar signs in names are no mathematics.
+    ax.set_xticks(
+        np.arange(0, bars, step), names[::step], rotation=rotation, fontsize=size, parse_math=False
+    )
     ax.set_xlim(-0.8, bars - 0.2)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from scipy.stats import chi2
+from scipy.stats import binom, chi2
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -104,6 +104,28 @@ def check_reports_follow_channel(mechanism: Any) -> None:
         observed = hits.sum(axis=0)
         statistic = ((observed - expected)[likely] ** 2 / expected[likely]).sum()
         assert statistic < chi2.isf(_FALSE_ALARM, likely.sum())
+
+
+def check_every_count_follows_channel(mechanism: Any) -> None:
+    """Check the counts of many categories, the last ones too, against their exact binomials.
+
+    A z-test for each count, at a false-alarm rate of 1e-6 for all of them.
+    """
+    n_reports = 4_000
+    for n_categories in (9, 100, 257):
+        fitted = _fitted(mechanism, categories=n_categories, random_state=7)
+        channel = fitted.channel_
+        for symbol in (0, n_categories - 1):
+            reports = fitted.transform(np.full((n_reports, 1), symbol))
+            counts = channel.count(np.asarray(reports))
+            rates = float(channel.offset) + float(channel.slope) * (
+                np.arange(n_categories) == symbol
+            )
+            # Exact tails: rates can be small.
+            tails = np.minimum(
+                binom.cdf(counts, n_reports, rates), binom.sf(counts - 1, n_reports, rates)
+            )
+            assert tails.min() > _FALSE_ALARM / (12 * n_categories), "a count is impossible"
 
 
 def check_domain(mechanism: Any) -> None:
@@ -257,6 +279,7 @@ _CHECKS: tuple[Callable[[Any], None], ...] = (
     check_small_channel_is_exact,
     check_realized_epsilon,
     check_reports_follow_channel,
+    check_every_count_follows_channel,
     check_domain,
     check_one_client,
     check_strings,

@@ -53,6 +53,17 @@ def test_use_changes_neither_pickle_nor_hash(channel):
     assert pickle.dumps(fresh) == before
 
 
+def test_every_real_number_is_an_epsilon():
+    for epsilon in (10**400, Fraction(10**400, 3), 1e308, np.float16(0.5), np.longdouble("0.1")):
+        for cls in (KRRChannel, RapporChannel):
+            channel = cls(epsilon, 3)
+            # Not rounded, and above all not up.
+            assert Fraction(channel.epsilon) == Fraction(*epsilon.as_integer_ratio())
+            assert Channel.from_dict(json.loads(json.dumps(channel.to_dict()))) == channel
+    pair = ProductChannel([KRRChannel(1e308, 3)] * 2)
+    assert pair.epsilon == 2 * Fraction(1e308) and repr(pair)
+
+
 def test_fingerprints_differ_where_channels_do():
     others = [
         KRRChannel(1.0000000000000002, 4),
@@ -153,6 +164,8 @@ def test_wrong_dictionaries_raise():
         {**good, "epsilon": None},
         {**good, "n_categories": 1},
         {**good, "categories": 7},
+        {**good, "categories": "abcd"},
+        {**good, "epsilon": "1/0"},
         {**good, "surplus": 1},
         {key: good[key] for key in good if key != "epsilon"},
         {"format": 1, "mechanism": "product", "channels": "krr"},
@@ -236,6 +249,7 @@ def test_counts_that_cannot_be_are_refused():
         (krr, [1.5, 2, 3], None),
         (krr, [[1, 2, 3]], 6),
         (krr, ["1", "2", "3"], 6),
+        (krr, [2**62, 2**62, 2**62], None),
         (rappor, [1, 2, 3], None),
         (rappor, [1, 2, 30], 10),
         (rappor, [1, float("nan"), 3], 10),

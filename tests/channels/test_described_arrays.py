@@ -5,6 +5,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import KFold, train_test_split
 from sklearn.utils import resample, shuffle
@@ -38,6 +39,13 @@ KEPT = {
     "pickle": lambda r: pickle.loads(pickle.dumps(r)),
     "concatenate": lambda r: np.concatenate([r, r[:3]]),
     "vstack": lambda r: np.vstack([r, r]),
+    "vstack by name": lambda r: np.vstack(tup=[r, r]),
+    "concatenate from the end": lambda r: np.concatenate([r, r], axis=-2),
+    "np.take by name": lambda r: np.take(a=r, indices=[1, 2], axis=0),
+    "np.take by position": lambda r: np.take(r, [1, 2], 0, None, "clip"),
+    "split by name": lambda r: np.split(ary=r, indices_or_sections=4)[0],
+    "array_split by name": lambda r: np.array_split(r, indices_or_sections=3)[0],
+    "pandas mask": lambda r: r[pd.Series(np.arange(40) < 5)],
     "array_split": lambda r: np.array_split(r, 3)[1],
     "split": lambda r: np.split(r, 4)[3],
     "shuffle": lambda r: shuffle(r, random_state=0),
@@ -66,6 +74,13 @@ LOST = {
     "concatenate all": lambda r: np.concatenate([r, r], axis=None),
     "take of columns": lambda r: r.take([1, 0], axis=1),
     "concatenate with a plain array": lambda r: np.concatenate([r, np.asarray(r)]),
+    "concatenate behind a plain array": lambda r: np.concatenate([np.asarray(r), r]),
+    "vstack behind a row": lambda r: np.vstack([[0, 0], r]),
+    "concatenate as bool": lambda r: np.concatenate([r, r], dtype=bool, casting="unsafe"),
+    "concatenate into out": lambda r: np.concatenate([r, r], out=np.empty((80, 2), np.uint8)),
+    "take into out": lambda r: np.take(r, [0], axis=0, out=np.empty((1, 2), np.uint8)),
+    "take of all": lambda r: np.take(r, [0, 1]),
+    "structured view": lambda r: r.view([("a", np.uint8)]),
     "asarray": np.asarray,
     "where": lambda r: np.where(r > 1, r, 0),
     "repeat": lambda r: np.repeat(r, 2, axis=0),
@@ -112,6 +127,7 @@ def test_reports_cannot_be_changed_in_place(reports):
         lambda: np.add(reports, 1, out=reports),
         lambda: reports.__iadd__(1),
         lambda: np.random.default_rng(0).shuffle(reports),
+        lambda: np.add.at(reports, (0, 0), 1),
     ):
         with pytest.raises(ValueError, match="read-only"):
             change()
@@ -154,6 +170,26 @@ def test_reports_from_storage_are_checked():
     with pytest.raises(ChannelError, match="Negative"):
         Reports([[0, -1]], CHANNEL)
     assert Reports([[0.0, 3.0]], CHANNEL).tolist() == [[0, 3]]
+
+
+def test_reports_do_not_share_the_callers_buffer():
+    channel, buffer, batches = KRRChannel(1.0, 3), np.zeros((4, 1), np.uint8), []
+    for symbol in range(3):
+        buffer[:] = symbol
+        batches.append(Reports(buffer, channel))
+    assert FrequencyEstimator().fit(np.concatenate(batches)).counts_.tolist() == [4, 4, 4]
+
+
+def test_masked_reports_are_refused():
+    masked = np.ma.masked_array([[0], [1]], mask=[[False], [True]])
+    for fit in (
+        FrequencyEstimator(KRRChannel(1.0, 3)).fit,
+        lambda X: Reports(X, KRRChannel(1.0, 3)),
+    ):
+        with pytest.raises(ChannelError, match="masked"):
+            fit(masked)
+    whole = np.ma.masked_array([[0], [1]], mask=False)
+    assert FrequencyEstimator(KRRChannel(1.0, 3)).fit(whole).n_reports_ == 2
 
 
 def test_codes_are_described_and_not_private():

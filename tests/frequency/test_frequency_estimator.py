@@ -17,6 +17,7 @@ from skldp import ChannelError, FrequencyEstimator, KRRTransformer, RapporTransf
 from skldp.channels import KRRChannel, ProductChannel, RapporChannel, Reports, attach_channel
 from skldp.datasets import geometric_distribution, sample_users
 from skldp.decoding import normalize_simplex, project_simplex
+from skldp.exceptions import DecodingError
 
 WORDS = ("apple", "fig", "pear")
 CHANNELS = [
@@ -173,7 +174,14 @@ def test_pandas_output_keeps_the_channel(mechanism, tmp_path):
         assert fitted_again.channel_ == reference.channel_
         np.testing.assert_allclose(fitted_again.frequencies_, reference.frequencies_)
         assert fitted_again.feature_names_in_.tolist() == reports.columns.tolist()
+    values = frame.set_axis(reports.columns[:2], axis=1) if reports.shape[1] == 2 else None
     for broken in (
+        *([reports.assign(**values)] if values is not None else []),
+        reports == 1,
+        reports.isin([1]),
+        reports.astype(int),
+        reports / 2,
+        reports.rank(),
         reports[reports.columns[::-1]],
         reports.rename(columns={reports.columns[0]: "z"}),
         reports.drop(columns=reports.columns[0]),
@@ -262,6 +270,50 @@ def test_fit_forgets_and_merge_leaves_the_other_alone():
         fitted.merge(FrequencyEstimator())
     with pytest.raises(TypeError, match="merge"):
         fitted.merge([1, 2])
+
+
+def test_feature_names_follow_the_reports():
+    named = KRRTransformer(categories=3).set_output(transform="pandas")
+    reports = named.fit_transform(pd.DataFrame({"answer": [0, 1, 2]}))
+    fitted = FrequencyEstimator().fit(reports)
+    assert FrequencyEstimator().merge(fitted).feature_names_in_.tolist() == ["answer"]
+    fitted.fit_counts([1, 2, 3], channel=KRRChannel(2.0, 3))
+    assert not hasattr(fitted, "feature_names_in_")
+    with pytest.raises(ValueError, match="itself"):
+        fitted.merge(fitted)
+
+
+def test_failed_fits_leave_the_estimator_as_it_was():
+    channel = KRRChannel(1.0, 3)
+    fitted = FrequencyEstimator(channel=channel).fit(_reports(channel))
+    before = pickle.dumps(fitted)
+    wrong = (
+        lambda: fitted.fit(np.full((10, 3), 7)),
+        lambda: fitted.fit([["x"]]),
+        lambda: fitted.partial_fit(np.zeros((10, 3))),
+        lambda: fitted.fit_counts([1, 2], channel=channel),
+    )
+    for call in wrong:
+        with pytest.raises(ValueError):
+            call()
+        assert pickle.dumps(fitted) == before
+    fitted.set_params(constraints=_impossible)
+    changed = pickle.dumps(fitted)
+    for call in (lambda: fitted.fit([[1]]), lambda: fitted.fit_counts([1, 2, 3])):
+        with pytest.raises(ValueError, match="no frequencies"):
+            call()
+        assert pickle.dumps(fitted) == changed
+
+
+def test_what_cannot_be_decoded_can_still_be_displayed():
+    stale = FrequencyEstimator(channel=KRRChannel(1.0, 3), constraints=_impossible)
+    stale.partial_fit([[0], [1]])
+    assert not hasattr(stale, "frequencies_")
+    with pytest.raises(DecodingError, match="no frequencies meet"):
+        stale.frequencies_  # noqa: B018
+    with pytest.raises(DecodingError):
+        stale.confidence_interval()
+    assert "FrequencyEstimator" in stale._repr_html_()
 
 
 def test_failed_batches_add_nothing():
@@ -390,6 +442,13 @@ def test_constraints_are_the_weighted_least_squares_fit():
     np.testing.assert_allclose(fitted.frequencies_, expected, atol=1e-6)
 
 
+def test_constraints_work_where_nothing_was_counted():
+    # A count of 0 has no estimated variance, which must not be an infinite weight.
+    fitted = FrequencyEstimator(constraints=_second_is_quarter)
+    fitted.fit_counts([70, 30, 0], channel=KRRChannel(20.0, 3))
+    np.testing.assert_allclose(fitted.frequencies_, [0.75, 0.25, 0], atol=0.02)
+
+
 def test_constraints_that_cannot_hold_raise():
     channel = KRRChannel(1.0, 3)
     estimator = FrequencyEstimator(channel=channel, constraints=_impossible)
@@ -450,6 +509,30 @@ def test_intervals_cover_the_truth_and_hold_the_estimate(cls, projection, decode
     assert together >= binom.ppf(1e-6 / (k + 1), n_trials, level)
     # ... and not vacuous: intervals twice as short would fail.
     assert covered.mean() < n_trials * 0.99
+
+
+def test_simultaneous_intervals_count_every_attribute():
+    channel = ProductChannel([KRRChannel(1.0, 3), KRRChannel(1.0, 5)])
+    fitted = FrequencyEstimator(projection=None).fit(_reports(channel))
+    np.testing.assert_allclose(
+        fitted.confidence_interval(0.9, simultaneous=True),
+        fitted.confidence_interval(1 - 0.1 / 8),
+        rtol=1e-12,
+    )
+
+
+def test_levels_next_to_one_work():
+    channel = KRRChannel(1.0, 4096)
+    counts = np.zeros(4096, dtype=int)
+    counts[0] = 50
+    fitted = FrequencyEstimator(channel, projection=None).fit_counts(counts)
+    wide = fitted.confidence_interval(1 - 1e-15, simultaneous=True)
+    narrow = fitted.confidence_interval(1 - 1e-13, simultaneous=True)
+    assert np.isfinite(wide).all() and (wide[:, 1] > narrow[:, 1])[1:].all()
+    # Exactly: the upper end for no hits solves (1 - m)^n = tail.
+    tail = (1.0 - (1.0 - 1e-15)) / 4096 / 2
+    expected = (-np.expm1(np.log(tail) / 50) - float(channel.offset)) / float(channel.slope)
+    np.testing.assert_allclose(wide[1:, 1], expected, rtol=1e-9)
 
 
 def test_raw_intervals_are_not_cut_and_others_are():

@@ -1,5 +1,10 @@
 """Every container of values works, and every wrong value raises before anything is released."""
 
+import copy
+import pickle
+from enum import Enum
+
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,6 +12,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 import sklearn
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from skldp import (
     ChannelError,
@@ -130,6 +136,14 @@ def test_alphabets_can_be_numbers_of_categories():
         pl.Series(["fig", None]),
         pl.DataFrame({"n": [1, None]}),
         pa.array(["fig", None]),
+        pa.array(["fig", None, "pear"]).dictionary_encode(),
+        pa.chunked_array([pa.array(["fig", None, "pear"]).dictionary_encode()]),
+        pa.table({"a": pa.array(["fig", None, "pear"]).dictionary_encode()}),
+        pa.table({"a": pa.array([None, 2, 1]).dictionary_encode()}),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["fig", None])),
+        np.ma.masked_array([0, 1, 2], mask=[False, True, False]),
+        np.ma.masked_array(["fig", "pear"], mask=[True, False]),
+        np.ma.masked_array([["fig"], ["pear"]], mask=[[True], [False]], dtype=object),
         pa.table({"n": [1, None]}),
         np.array([1.0, np.nan]),
         np.array(["fig", None], dtype=object),
@@ -176,6 +190,12 @@ def test_missing_values_raise_without_echo(mechanism, values):
         (np.empty((3, 0)), "0 feature"),
         (pd.DataFrame(), "0 feature"),
         (pd.DataFrame({"a": []}), "0 sample"),
+        ([10**400, 1.0], "64 bits"),
+        ([10**400], "64 bits"),
+        ({0: 1, 2: 3}, "dict is no table"),
+        ({0, 1}, "set is no table"),
+        (np.array(3), "2D|scalar|0D"),
+        ([np.array(1), np.array(0)], "column of ndarray"),
     ],
     ids=repr,
 )
@@ -287,6 +307,84 @@ def test_reports_of_one_mechanism_are_refused_by_another(mechanism):
     reports = KRRTransformer(categories=3).fit_transform([0, 1])
     with pytest.raises(ChannelError, match="private already"):
         mechanism(categories=3).fit(reports)
+
+
+def test_enumerations_of_strings_mean_their_values():
+    class Colour(str, Enum):  # noqa: UP042 (a StrEnum prints as its value; this one does not)
+        RED = "red"
+        BLUE = "blue"
+
+    fitted = KRRTransformer(200.0, categories=[Colour.RED, Colour.BLUE]).fit()
+    assert fitted.channel_.categories == ("red", "blue")
+    assert fitted.transform([Colour.BLUE, "red"]).tolist() == [[1], [0]]
+
+
+def test_surrogates_are_no_text():
+    for word in ("\ud800", "\ud800\udc00"):
+        with pytest.raises(ValueError, match="surrogates"):
+            KRRTransformer(categories=["a", word]).fit()
+    with pytest.raises(ValueError, match="not in the public alphabet"):
+        KRRTransformer(categories=["a", "b"]).fit().transform(["\ud800"])
+
+
+def test_two_mechanisms_are_refused_in_frames_too():
+    frame = pd.DataFrame({"a": [0, 1, 2]})
+    reports = KRRTransformer(categories=3).set_output(transform="pandas").fit_transform(frame)
+    for mechanism in (KRRTransformer(categories=3), RapporTransformer(categories=3)):
+        with pytest.raises(ChannelError, match="private already"):
+            mechanism.fit(reports)
+    with sklearn.config_context(transform_output="pandas"), pytest.raises(ChannelError):
+        make_pipeline(mechanism, KRRTransformer(categories=3), FrequencyEstimator()).fit(frame)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(
+    "categories",
+    [
+        np.array(["a", "b"]),
+        np.array(["a", "b"], dtype=object),
+        pd.Series(["a", "b"]),
+        pd.Index(["a", "b"]),
+        pl.Series(["a", "b"]),
+        ["a", "b"],
+        ("a", "b"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_alphabets_in_any_container_survive_storage(mechanism, categories, tmp_path):
+    fitted = mechanism(categories=categories).fit()
+    joblib.dump(fitted, tmp_path / "fitted")
+    for twin in (
+        joblib.load(tmp_path / "fitted"),
+        pickle.loads(pickle.dumps(fitted)),
+        copy.deepcopy(fitted),
+        fitted.set_params(categories=copy.copy(categories)),
+    ):
+        assert twin.transform(["a", "b"]).channel == fitted.channel_
+        twin.set_params(categories=["b", "a"])
+        with pytest.raises(ChannelError, match="categories was changed"):
+            twin.transform(["a"])
+        twin.set_params(categories=categories)
+
+
+def test_a_memory_hit_with_an_array_of_categories_still_releases(tmp_path):
+    pipeline = Pipeline(
+        [
+            ("mechanism", KRRTransformer(50.0, categories=np.array(["a", "b"]))),
+            ("estimator", FrequencyEstimator()),
+        ],
+        memory=str(tmp_path),
+    )
+    for _ in range(2):
+        assert pipeline.fit(["a", "b", "b"]).predict(["a"]).tolist() == ["a"]
+
+
+def test_the_largest_alphabet_costs_nothing_to_speak_of():
+    fitted = KRRTransformer(30.0, categories=2**32).fit()
+    assert fitted.transform([2**32 - 1]).dtype == np.uint32
+    assert fitted.__sklearn_tags__().input_tags.positive_only
+    with pytest.raises(ValueError, match="Negative"):
+        fitted.transform([-1])
 
 
 def test_codes_bring_their_alphabet():

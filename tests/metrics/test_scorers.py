@@ -60,8 +60,9 @@ def test_known_truth_needs_no_values():
     assert partial(fitted, None) == pytest.approx(l1_scorer(fitted, ["ash"]))
     with pytest.raises(ValueError, match="does not list"):
         make_frequency_scorer(l1_loss, truth={"oak": 1.0})(fitted, None)
-    with pytest.raises(ValueError):
-        make_frequency_scorer(l1_loss, truth=[0.5, 0.5])(fitted, None)
+    for wrong in ([0.5, 0.5], [5, 5, 5, 5], {"ash": 0.5}, {}, [1.5, -0.5, 0, 0], [np.nan] * 4):
+        with pytest.raises(ValueError):
+            make_frequency_scorer(l1_loss, truth=wrong)(fitted, None)
 
 
 def test_bare_estimators_need_the_truth():
@@ -104,7 +105,10 @@ def test_unlisted_values_belong_to_no_category():
         KRRTransformer(100.0, categories=["a", "b"], handle_unknown="uniform", random_state=0),
         FrequencyEstimator(),
     ).fit(["a", "b", "b", "b"])
+    # Frequencies are shares of everybody: .25 and .25 against .25 and .75.
     assert l1_scorer(pipeline, ["a", "z", "b", "z"]) == pytest.approx(-0.5, abs=1e-6)
+    # Without the unlisted in the denominator this would be .5 + .5 instead.
+    assert l1_scorer(pipeline, ["a", "z", "z", "z"]) == pytest.approx(-0.75, abs=1e-6)
     strict = make_pipeline(KRRTransformer(categories=["a", "b"]), FrequencyEstimator())
     with pytest.raises(ValueError, match="full public list"):
         l1_scorer(strict.fit(["a", "b"]), ["a", "z"])

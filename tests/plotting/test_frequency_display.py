@@ -224,3 +224,8 @@ def test_fitted_pipeline_of_two_attributes_is_drawn(attribute):
     intervals = server.confidence_interval(level=0.9)
     expected = intervals[:2] if attribute == 0 else intervals[2:]
     np.testing.assert_allclose(whiskers(display), expected, rtol=0, atol=1e-15)
+
+
+def test_dollar_signs_in_categories_are_drawn_as_they_are(tmp_path):
+    display = FrequencyDisplay.from_frequencies([0.5, 0.5], categories=["a$\\bad$", "b"])
+    display.figure_.savefig(tmp_path / "figure.png")
