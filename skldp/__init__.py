@@ -1,11 +1,13 @@
 """Local and heterogeneous differential privacy as scikit-learn estimators."""
 
-from skldp.exceptions import ChannelError, PrivacyWarning
+from skldp.exceptions import ChannelError, DecodingWarning, PrivacyWarning
 from skldp.frequency import FrequencyEstimator
-from skldp.mechanisms import KRRTransformer, RapporTransformer
+from skldp.mechanisms import CohortHashEncoder, KRRTransformer, RapporTransformer
 
 __all__ = [
     "ChannelError",
+    "CohortHashEncoder",
+    "DecodingWarning",
     "FrequencyEstimator",
     "KRRTransformer",
     "PrivacyWarning",

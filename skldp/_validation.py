@@ -73,12 +73,12 @@ def check_integer(value: Any, name: str, *, minimum: int, maximum: int | None = 
     return number
 
 
-def check_level(level: Any) -> float:
-    """Return a confidence level strictly between 0 and 1."""
+def check_level(level: Any, name: str = "level") -> float:
+    """Return a probability strictly between 0 and 1."""
     if isinstance(level, bool | np.bool_) or not isinstance(level, _REAL):
-        raise TypeError(f"level must be a real number, got {type(level).__name__}.")
+        raise TypeError(f"{name} must be a real number, got {type(level).__name__}.")
     if not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {level}.")
     return float(level)
 
 

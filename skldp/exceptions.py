@@ -1,6 +1,6 @@
 """Errors and warnings raised by skldp."""
 
-__all__ = ["ChannelError", "DecodingError", "PrivacyWarning"]
+__all__ = ["ChannelError", "DecodingError", "DecodingWarning", "PrivacyWarning"]
 
 
 class ChannelError(ValueError):
@@ -23,4 +23,11 @@ class PrivacyWarning(UserWarning):
     """Something about the private data becomes public unless the caller acts.
 
     The message names the public parameter that avoids it, for example ``categories=``.
+    """
+
+
+class DecodingWarning(UserWarning):
+    """An estimate was computed, but the reports cannot determine it as well as one would hope.
+
+    The message says why, and which public parameter helps.
     """

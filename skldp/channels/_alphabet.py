@@ -142,7 +142,7 @@ class Alphabet:
     Parameters
     ----------
     n_categories : int
-        Number of symbols, at least 2.
+        Number of symbols; a channel needs at least 2.
     categories : sequence of str or of int, default=None
         The symbols, distinct and of one type; None stands for the integers
         ``0..n_categories - 1``.
@@ -150,7 +150,7 @@ class Alphabet:
     Raises
     ------
     TypeError, ValueError
-        If there are fewer than two symbols, if they repeat, are missing or of several types, or
+        If there are no symbols, if they repeat, are missing or of several types, or
         if their number is not `n_categories`.
 
     Examples
@@ -164,7 +164,7 @@ class Alphabet:
     categories: tuple[str, ...] | tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        count = check_integer(self.n_categories, "n_categories", minimum=2, maximum=MAX_CATEGORIES)
+        count = check_integer(self.n_categories, "n_categories", minimum=1, maximum=MAX_CATEGORIES)
         object.__setattr__(self, "n_categories", count)
         if self.categories is None:
             return
@@ -243,6 +243,35 @@ class Alphabet:
     def is_non_negative(self) -> bool:
         """Whether all symbols are integers >= 0."""
         return self.categories is None or (not self.is_text and bool(self.values.min() >= 0))
+
+    @property
+    def width(self) -> int:
+        """Number of columns of encoded values."""
+        return 1
+
+    @property
+    def code_dtype(self) -> Any:
+        """Narrowest unsigned dtype of a code."""
+        return np.min_scalar_type(self.n_categories - 1)
+
+    def check_codes(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return codes of shape (n, 1) as they are, -1 for unlisted values included.
+
+        Raises
+        ------
+        ValueError
+            If a code lies outside the alphabet.
+        """
+        if codes.size and (codes.min() < -1 or codes.max() >= self.n_categories):
+            raise ValueError(
+                f"Codes must lie in 0..{self.n_categories - 1} (-1 for an unlisted value)."
+            )
+        return codes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the alphabet as a dictionary that JSON can hold."""
+        listed = None if self.categories is None else list(self.categories)
+        return {"n_categories": self.n_categories, "categories": listed}
 
     @property
     def is_text(self) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from skldp.channels._alphabet import Alphabet
     from skldp.channels._base import Channel
+    from skldp.channels._hashing import Hashing
 
 __all__ = ["Codes", "Reports"]
 
@@ -180,13 +181,14 @@ class Codes(_DescribedArray):
     Parameters
     ----------
     array : array-like of int of shape (n_samples, n_attributes)
-        Position of every value in its alphabet, -1 where the alphabet does not list it.
-    encoding : tuple of Alphabet
-        One alphabet per column.
+        Position of every value in its alphabet, -1 where the alphabet does not list it; for
+        cohorts, columns (cohort, bucket, ...) for each attribute.
+    encoding : tuple of Alphabet or Hashing
+        One per attribute.
 
     Attributes
     ----------
-    encoding : tuple of Alphabet or None
+    encoding : tuple of Alphabet or Hashing, or None
         None after an operation that did not keep whole rows.
 
     See Also
@@ -194,16 +196,16 @@ class Codes(_DescribedArray):
     Reports : What a mechanism releases.
     """
 
-    def __new__(cls, array: ArrayLike, encoding: "Iterable[Alphabet]") -> Self:
-        alphabets = tuple(encoding)
+    def __new__(cls, array: ArrayLike, encoding: "Iterable[Alphabet | Hashing]") -> Self:
+        encodings = tuple(encoding)
         rows = np.asarray(array)
-        _check_shape(rows, len(alphabets), "codes")
-        listed = "".join(one.digest for one in alphabets)
-        return cls._describe(rows, alphabets, sha256(listed.encode()).hexdigest())
+        _check_shape(rows, sum(one.width for one in encodings), "codes")
+        listed = "".join(one.digest for one in encodings)
+        return cls._describe(rows, encodings, sha256(listed.encode()).hexdigest())
 
     @property
-    def encoding(self) -> "tuple[Alphabet, ...] | None":
-        """The alphabets of the columns."""
+    def encoding(self) -> "tuple[Alphabet | Hashing, ...] | None":
+        """The alphabets or hashings of the attributes."""
         return self._description  # type: ignore[no-any-return]
 
 

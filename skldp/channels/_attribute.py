@@ -1,8 +1,9 @@
 """Channels of one attribute, and what k-RR and RAPPOR share.
 
-Each count of reports is binomial with a mean that is linear in a frequency,
-T_j ~ Binomial(n, offset + slope p_j), whatever the other counts do. That is enough for the
-unbiased estimate, its variances and exact intervals.
+`AttributeChannel` is any channel of one attribute. In a `SymbolChannel` the values are the
+symbols of an alphabet, and each count of reports is binomial with a mean that is linear in a
+frequency, T_j ~ Binomial(n, offset + slope p_j), whatever the other counts do. That is enough
+for the unbiased estimate, its variances and exact intervals.
 """
 
 from abc import abstractmethod
@@ -19,16 +20,68 @@ from scipy.special import betainccinv, betaincinv
 from skldp._validation import check_epsilon, check_integer, check_level
 from skldp.channels._alphabet import Alphabet
 from skldp.channels._base import Channel
+from skldp.channels._hashing import Hashing
 from skldp.exceptions import ChannelError
 from skldp.random import simulation_generator
 
-__all__ = ["AttributeChannel", "check_count_vector", "whole_reports"]
+__all__ = ["AttributeChannel", "SymbolChannel", "check_count_vector", "whole_reports"]
 
 _LARGEST_MATRIX = 2**20  # entries of an exact matrix; Python fractions cost about 100 bytes each
 
 
 class AttributeChannel(Channel):
-    """A channel for one attribute with binomial counts: T_j ~ Binomial(n, offset + slope p_j).
+    """A channel for one attribute: what an estimator needs to know to count its reports.
+
+    Attributes
+    ----------
+    encoding : Alphabet or Hashing
+        How values become the codes that are randomized.
+    """
+
+    @property
+    def attributes(self) -> tuple["AttributeChannel", ...]:
+        return (self,)
+
+    @property
+    @abstractmethod
+    def encoding(self) -> Alphabet | Hashing:
+        """How values become the codes that are randomized."""
+
+    @abstractmethod
+    def tally(self, reports: NDArray[Any]) -> tuple[NDArray[np.int64], Any]:
+        """Return the sufficient statistics of reports: their counts, and how many there are.
+
+        Both add up over batches. The number of reports is an int, or an array with one for each
+        cohort.
+        """
+
+    @abstractmethod
+    def check_counts(self, counts: ArrayLike, n_reports: Any = None) -> tuple[NDArray[Any], Any]:
+        """Return counts and numbers of reports as `tally` does.
+
+        Raises
+        ------
+        ChannelError
+            If so many reports of this channel cannot have these counts.
+        """
+
+    def _require_information(self) -> None:
+        if not self.is_informative:
+            raise ChannelError(
+                f"With epsilon={self.epsilon} the reports do not depend on the values: nothing "
+                "can be estimated from them. Use a larger epsilon."
+            )
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{field.name}={_short(getattr(self, field.name))}"
+            for field in fields(self)  # type: ignore[arg-type]
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class SymbolChannel(AttributeChannel):
+    """A channel over an alphabet with binomial counts, T_j ~ Binomial(n, offset + slope p_j).
 
     Attributes
     ----------
@@ -46,19 +99,23 @@ class AttributeChannel(Channel):
     def _check_parameters(self) -> None:
         """Validate and normalise the common fields; called once, at construction."""
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        check_integer(self.n_categories, "n_categories", minimum=2)
         alphabet = Alphabet(self.n_categories, self.categories)
         object.__setattr__(self, "n_categories", alphabet.n_categories)
         object.__setattr__(self, "categories", alphabet.categories)
         self.__dict__["alphabet"] = alphabet  # spares the cached property the second check
 
-    @property
-    def attributes(self) -> tuple["AttributeChannel", ...]:
-        return (self,)
-
     @cached_property
     def alphabet(self) -> Alphabet:
         """The public list of symbols."""
         return Alphabet(self.n_categories, self.categories)
+
+    @property
+    def encoding(self) -> Alphabet:
+        return self.alphabet
+
+    def tally(self, reports: NDArray[Any]) -> tuple[NDArray[np.int64], Any]:
+        return self.count(reports), len(reports)
 
     # -- the realised probabilities -------------------------------------------------------
 
@@ -106,13 +163,6 @@ class AttributeChannel(Channel):
             )
         return np.array(self._matrix_rows(), dtype=object)
 
-    def __repr__(self) -> str:
-        shown = [
-            f"{field.name}={_short(getattr(self, field.name))}"
-            for field in fields(self)  # type: ignore[arg-type]
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
     # -- estimation -----------------------------------------------------------------------
 
     @abstractmethod
@@ -128,23 +178,6 @@ class AttributeChannel(Channel):
         reports : ndarray of shape (n_reports, width)
             As `check_reports` returns them.
         """
-
-    @abstractmethod
-    def check_counts(self, counts: ArrayLike, n_reports: Any = None) -> tuple[NDArray[Any], int]:
-        """Return counts as int64 of shape (k,), and the number of reports.
-
-        Raises
-        ------
-        ChannelError
-            If `n_reports` reports of this channel cannot have these counts.
-        """
-
-    def _require_information(self) -> None:
-        if not self.is_informative:
-            raise ChannelError(
-                f"With epsilon={self.epsilon} the reports do not depend on the values: nothing "
-                "can be estimated from them. Use a larger epsilon."
-            )
 
     def unbias(self, counts: ArrayLike, n_reports: int) -> NDArray[np.float64]:
         """Return unbiased estimates of the frequencies.

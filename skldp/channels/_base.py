@@ -17,12 +17,13 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skldp._validation import check_choice
+from skldp.channels._alphabet import Alphabet
 from skldp.channels._arrays import Codes, Reports
 from skldp.exceptions import ChannelError
 from skldp.random import WordStream, random_integers, random_stream
@@ -30,7 +31,7 @@ from skldp.random import WordStream, random_integers, random_stream
 if TYPE_CHECKING:
     from skldp.channels._attribute import AttributeChannel
 
-__all__ = ["Channel", "code_dtype"]
+__all__ = ["Channel"]
 
 FORMAT = 1
 """Version of the dictionary form. A change of any realised probability needs a new one."""
@@ -97,7 +98,7 @@ class Channel(ABC):
 
     @abstractmethod
     def _draw(self, codes: Sequence[NDArray[Any]], stream: WordStream) -> NDArray[Any]:
-        """Draw reports of shape (n, width) for one array of narrow codes per attribute."""
+        """Draw reports (n, width) from narrow codes (n, encoding.width) of each attribute."""
 
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
@@ -122,16 +123,25 @@ class Channel(ABC):
         -------
         Codes of shape (n_samples, n_attributes)
             Position in the alphabet, -1 for a value that it does not list.
+
+        Raises
+        ------
+        TypeError
+            If an attribute has cohorts: `CohortHashEncoder` draws them.
         """
         if len(columns) != len(self.attributes):
             raise ValueError(
                 f"The channel has {len(self.attributes)} attribute(s), got {len(columns)} columns."
             )
-        alphabets = [attribute.alphabet for attribute in self.attributes]
+        encodings = [attribute.encoding for attribute in self.attributes]
+        for encoding in encodings:
+            if not isinstance(encoding, Alphabet):
+                raise TypeError("CohortHashEncoder encodes values into cohorts and buckets.")
         codes = [
-            alphabet.lookup(column) for alphabet, column in zip(alphabets, columns, strict=True)
+            cast(Alphabet, one).lookup(column)
+            for one, column in zip(encodings, columns, strict=True)
         ]
-        return Codes(np.column_stack(codes), alphabets)
+        return Codes(np.column_stack(codes), encodings)
 
     def randomize(
         self,
@@ -144,8 +154,9 @@ class Channel(ABC):
 
         Parameters
         ----------
-        codes : array-like of int of shape (n_samples, n_attributes), or (n_samples,)
-            Positions in the alphabet, as `encode` returns them.
+        codes : array-like of int of shape (n_samples, n_columns), or (n_samples,)
+            Positions in the alphabet, as `encode` returns them; for cohorts, rows of cohort and
+            buckets.
         handle_unknown : {"error", "uniform"}, default="error"
             What to do with the code -1: raise, or put a uniform symbol in its place before
             randomizing.
@@ -166,16 +177,8 @@ class Channel(ABC):
             If a code lies outside the alphabet.
         """
         check_choice(handle_unknown, "handle_unknown", ("error", "uniform"))
-        table = self._check_codes(codes)
-        sizes = [attribute.n_categories for attribute in self.attributes]
-        columns, has_unknown = [], False
-        for position, size in enumerate(sizes):
-            column = table[:, position]
-            lowest = int(column.min()) if column.size else 0
-            if column.size and (lowest < -1 or int(column.max()) >= size):
-                raise ValueError(f"Codes must lie in 0..{size - 1} (-1 for an unlisted value).")
-            has_unknown |= lowest == -1
-            columns.append(column)
+        parts = self._check_codes(codes)
+        has_unknown = any(part.size and part.min() < 0 for part in parts)
         if has_unknown and handle_unknown == "error":
             raise ValueError(
                 "Some values are not in the public alphabet. Add them to `categories`, or pass "
@@ -184,38 +187,41 @@ class Channel(ABC):
         # Where a code is -1 this copies (unsigned arrays have none), so unknown ones are
         # replaced in the copy.
         narrow = [
-            column.astype(code_dtype(size), copy=False)
-            for column, size in zip(columns, sizes, strict=True)
+            part.astype(one.encoding.code_dtype, copy=False)
+            for one, part in zip(self.attributes, parts, strict=True)
         ]
         # Under a seed, what is randomized enters the key: other batches, folds and columns
         # draw other noise, and the same call draws the same.
-        content = (table.astype(np.int64),) if has_unknown else tuple(narrow)
+        content = [part.astype(np.int64) for part in parts] if has_unknown else narrow
         stream = random_stream(random_state, "skldp.channels", self.fingerprint, *content)
         if has_unknown:
-            for column, codes_of_column, size in zip(columns, narrow, sizes, strict=True):
-                unknown = np.flatnonzero(column == -1)
-                codes_of_column[unknown] = random_integers(
-                    size, unknown.size, stream, dtype=codes_of_column.dtype
+            for one, part, codes_of_part in zip(self.attributes, parts, narrow, strict=True):
+                unknown = np.flatnonzero(part[:, 0] < 0)
+                codes_of_part[unknown, 0] = random_integers(
+                    cast(Alphabet, one.encoding).n_categories,
+                    unknown.size,
+                    stream,
+                    dtype=codes_of_part.dtype,
                 )
         return Reports._describe(self._draw(narrow, stream), self, self.fingerprint)
 
-    def _check_codes(self, codes: ArrayLike) -> NDArray[Any]:
+    def _check_codes(self, codes: ArrayLike) -> list[NDArray[Any]]:
+        """Return the codes of each attribute, shape (n, encoding.width), in range."""
         if isinstance(codes, Reports):
             raise ChannelError("These are reports: they are private already.")
-        if isinstance(codes, Codes) and codes.encoding is not None:
-            alphabets = tuple(attribute.alphabet for attribute in self.attributes)
-            if codes.encoding != alphabets:
-                raise ChannelError("The codes carry another alphabet than the channel's.")
+        encodings = tuple(attribute.encoding for attribute in self.attributes)
+        if isinstance(codes, Codes) and codes.encoding not in (None, encodings):
+            raise ChannelError("The codes carry another alphabet than the channel's.")
         table = np.asarray(codes)
-        if table.ndim == 1 and len(self.attributes) == 1:
+        widths = [encoding.width for encoding in encodings]
+        if table.ndim == 1 and widths == [1]:
             table = table[:, np.newaxis]
-        if table.ndim != 2 or table.shape[1] != len(self.attributes):
-            raise ValueError(
-                f"Expected codes of shape (n, {len(self.attributes)}), got {table.shape}."
-            )
+        if table.ndim != 2 or table.shape[1] != sum(widths):
+            raise ValueError(f"Expected codes of shape (n, {sum(widths)}), got {table.shape}.")
         if table.dtype.kind not in "iu":
             raise TypeError(f"Codes must be integers, got dtype {table.dtype}.")
-        return table
+        parts = np.split(table, np.cumsum(widths)[:-1], axis=1)
+        return [one.check_codes(part) for one, part in zip(encodings, parts, strict=True)]
 
     def split(self, reports: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the columns of each attribute.
@@ -329,8 +335,3 @@ class Channel(ABC):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # immutable, and alphabets can be long
-
-
-def code_dtype(n_categories: int) -> Any:
-    """Return the narrowest unsigned dtype that holds 0..n_categories - 1."""
-    return np.min_scalar_type(n_categories - 1)

@@ -1,20 +1,26 @@
-"""Where a channel travels with its reports: `Reports` arrays, and pandas frames.
+"""Where a description travels with its rows: `Reports` and `Codes`, and pandas frames.
 
-A frame holds the channel's dictionary in ``attrs`` (so it survives Parquet), with the names and
-types of the columns, so that moved or dropped columns and most computations are noticed. pandas
-hands ``attrs`` on through nearly every operation, so what keeps names and types and changes
-numbers is not: where that may happen, keep reports in `Reports` arrays.
+A frame holds the dictionary in ``attrs`` (so it survives Parquet), with the names and types of the
+columns, so that moved or dropped columns and most computations are noticed. pandas hands ``attrs``
+on through nearly every operation, so what keeps names and types and changes numbers is not:
+where that may happen, keep reports in `Reports` arrays.
 """
 
 from typing import Any, Self
 
+from skldp.channels._alphabet import Alphabet
 from skldp.channels._arrays import Codes, Reports
 from skldp.channels._base import Channel
+from skldp.channels._hashing import Hashing
 from skldp.exceptions import ChannelError
 
-__all__ = ["attach_channel", "carried_channel"]
+__all__ = ["attach_channel", "attach_encoding", "carried_channel", "carried_encoding"]
 
 _KEY = "skldp"
+_NOT_PRIVATE = (
+    "X holds encoded values that no mechanism has randomized: they are not private. Put a "
+    "mechanism (KRRTransformer, RapporTransformer) before the estimator."
+)
 
 
 class _Shared(dict[str, Any]):
@@ -44,14 +50,77 @@ def attach_channel(frame: Any, channel: Channel) -> Any:
     ChannelError
         If the number of columns is not the channel's width.
     """
-    columns = [str(name) for name in frame.columns]
-    if len(columns) != channel.width:
+    if len(frame.columns) != channel.width:
         raise ChannelError(
-            f"The channel's reports have {channel.width} columns, the frame has {len(columns)}."
+            f"The channel's reports have {channel.width} columns, the frame has "
+            f"{len(frame.columns)}."
         )
+    return _attach(frame, channel=channel.to_dict())
+
+
+def attach_encoding(frame: Any, encoding: tuple[Alphabet | Hashing, ...]) -> Any:
+    """Store an encoding in the ``attrs`` of a pandas frame of codes, and return the frame.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n_samples, sum of the widths)
+        Encoded values: not private.
+    encoding : tuple of Hashing
+        One per attribute.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same object.
+    """
+    return _attach(frame, encoding=[one.to_dict() for one in encoding])
+
+
+def _attach(frame: Any, **description: Any) -> Any:
+    columns = [str(name) for name in frame.columns]
     dtypes = [str(dtype) for dtype in frame.dtypes]
-    frame.attrs[_KEY] = _Shared(channel=channel.to_dict(), columns=columns, dtypes=dtypes)
+    frame.attrs[_KEY] = _Shared(**description, columns=columns, dtypes=dtypes)
     return frame
+
+
+def _stored(X: Any, what: str) -> Any:
+    """Return what a frame holds, if it still has the columns that it was stored with."""
+    stored = getattr(X, "attrs", {}).get(_KEY)
+    if stored is None or what not in stored:
+        return None
+    names, dtypes = (X.columns, X.dtypes) if hasattr(X, "columns") else ([X.name], [X.dtype])
+    if [str(name) for name in names] != stored["columns"]:
+        raise ChannelError(
+            f"The columns of this frame are not those its {what} was stored with: expected "
+            f"{stored['columns'][:5]}... in this order. It must reach the next step as the step "
+            "before returned it."
+        )
+    if [str(dtype) for dtype in dtypes] != stored["dtypes"]:
+        raise ChannelError(
+            f"The columns of this frame are of other types than when its {what} was stored, so "
+            "they were computed from it. It must reach the next step as the step before returned "
+            "it."
+        )
+    return stored[what]
+
+
+def carried_encoding(X: Any) -> tuple[Alphabet | Hashing, ...] | None:
+    """Return the encoding that X carries, or None if it carries none.
+
+    Parameters
+    ----------
+    X : object
+        `Codes`, a pandas frame, or anything else.
+
+    Raises
+    ------
+    ChannelError
+        If the columns of a frame are no longer those that its encoding was stored with.
+    """
+    if isinstance(X, Codes):
+        return X.encoding
+    stored = _stored(X, "encoding")
+    return None if stored is None else tuple(Hashing.from_dict(one) for one in stored)
 
 
 def carried_channel(X: Any) -> Channel | None:
@@ -76,24 +145,8 @@ def carried_channel(X: Any) -> Channel | None:
     if isinstance(X, Reports):
         return X.channel
     if isinstance(X, Codes):
-        raise ChannelError(
-            "X holds encoded values that no mechanism has randomized: they are not private. Put "
-            "a mechanism (KRRTransformer, RapporTransformer) before the estimator."
-        )
-    stored = getattr(X, "attrs", {}).get(_KEY)
-    if stored is None:
-        return None
-    names, dtypes = (X.columns, X.dtypes) if hasattr(X, "columns") else ([X.name], [X.dtype])
-    if [str(name) for name in names] != stored["columns"]:
-        raise ChannelError(
-            "The columns of this frame are not those its channel was stored with: "
-            f"expected {stored['columns'][:5]}... in this order. Reports must reach the estimator "
-            "as the mechanism returned them."
-        )
-    if [str(dtype) for dtype in dtypes] != stored["dtypes"]:
-        raise ChannelError(
-            "The columns of this frame are of other types than when its channel was stored, so "
-            "they were computed from the reports. Reports must reach the estimator as the "
-            "mechanism returned them."
-        )
-    return Channel.from_dict(stored["channel"])
+        raise ChannelError(_NOT_PRIVATE)
+    if _stored(X, "encoding") is not None:
+        raise ChannelError(_NOT_PRIVATE)
+    stored = _stored(X, "channel")
+    return None if stored is None else Channel.from_dict(stored)

@@ -129,12 +129,13 @@ def _share_lanes(n_categories: int, threshold: int, n_bits: int) -> tuple[int, i
 def randomize_one_hot(
     codes: NDArray[Any], n_categories: int, threshold: int, stream: WordStream
 ) -> NDArray[np.uint8]:
-    """Encode each code as a packed one-hot row and flip every bit with a fixed probability.
+    """Encode codes as packed rows of bits and flip every bit with a fixed probability.
 
     Parameters
     ----------
-    codes : ndarray of shape (n,), uint8, uint16 or uint32
-        Codes in 0..n_categories-1; not modified.
+    codes : ndarray of shape (n,) or (n, n_hashes), uint8, uint16 or uint32
+        Codes in 0..n_categories-1; not modified. Several in a row set several bits, a code that
+        is repeated the same one.
     n_categories : int
         Number of symbols, the number of bits of a row.
     threshold : int
@@ -157,20 +158,26 @@ def randomize_one_hot(
     .. [1] P. Kairouz, K. Bonawitz, D. Ramage, "Discrete distribution estimation under local
        privacy", ICML 2016.
     """
-    n_bytes = -(-n_categories // 8)
-    words = np.empty(-(-codes.size * n_bytes // 8), dtype=np.uint64)
+    columns = codes.T if codes.ndim == 2 else codes[np.newaxis]
+    n_rows, n_bytes = codes.shape[0], -(-n_categories // 8)
+    words = np.empty(-(-n_rows * n_bytes // 8), dtype=np.uint64)
     octets = _octets(bernoulli_bits(threshold, words.size, stream, out=words))
-    octets = octets[: codes.size * n_bytes]
+    octets = octets[: n_rows * n_bytes]
     block_size = max(_ROW_BLOCK_BYTES // n_bytes, 1)
-    row_starts = np.arange(min(block_size, codes.size)) * n_bytes
+    row_starts = np.arange(min(block_size, n_rows)) * n_bytes
     symbol_bits = np.left_shift(1, np.arange(8)).astype(np.uint8)
-    for start in range(0, codes.size, block_size):
-        block = codes[start : start + block_size]
-        rows = octets[start * n_bytes : (start + block.size) * n_bytes]
-        rows[row_starts[: block.size] + (block >> 3)] ^= symbol_bits[block & 7]
+    for start in range(0, n_rows, block_size):
+        blocks = columns[:, start : start + block_size]
+        size = blocks.shape[1]
+        rows = octets[start * n_bytes : (start + size) * n_bytes]
+        for j, block in enumerate(blocks):
+            bits = symbol_bits[block & 7]
+            if j:  # xor would clear a bit that an earlier hash has set
+                bits[(blocks[:j] == block).any(axis=0)] = 0
+            rows[row_starts[:size] + (block >> 3)] ^= bits
         if n_categories % 8:
             rows[n_bytes - 1 :: n_bytes] &= np.uint8((1 << n_categories % 8) - 1)
-    return octets.reshape(codes.size, n_bytes)
+    return octets.reshape(n_rows, n_bytes)
 
 
 def _octets(words: NDArray[np.uint64]) -> NDArray[np.uint8]:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skldp._validation import check_integer
-from skldp.channels._attribute import AttributeChannel, check_count_vector, whole_reports
-from skldp.channels._base import code_dtype
+from skldp.channels._attribute import SymbolChannel, check_count_vector, whole_reports
 from skldp.channels._counting import count_codes
 from skldp.channels._kernels import randomize_codes
 from skldp.channels._thresholds import WORD, replacement_threshold
@@ -28,7 +27,7 @@ __all__ = ["KRRChannel"]
 
 
 @dataclass(frozen=True, repr=False)
-class KRRChannel(AttributeChannel):
+class KRRChannel(SymbolChannel):
     """k-ary randomized response over a public alphabet.
 
     A report is a symbol's code 0..k-1. It satisfies ε-local differential privacy: the
@@ -104,7 +103,9 @@ class KRRChannel(AttributeChannel):
         return [[truth if y == x else lie for y in symbols] for x in symbols]
 
     def _draw(self, codes: Sequence[NDArray[Any]], stream: WordStream) -> NDArray[Any]:
-        return randomize_codes(codes[0], self.n_categories, self._threshold, stream)[:, np.newaxis]
+        symbols = codes[0][:, 0]
+        drawn = randomize_codes(symbols, self.n_categories, self._threshold, stream)
+        return drawn[:, np.newaxis]
 
     def check_reports(self, reports: ArrayLike) -> NDArray[Any]:
         array = whole_reports(reports, 1, "k-RR")
@@ -113,7 +114,7 @@ class KRRChannel(AttributeChannel):
                 f"Reports of this k-RR channel are codes in 0..{self.n_categories - 1}; some are "
                 "larger, so they come from another channel."
             )
-        return array.astype(code_dtype(self.n_categories), copy=False)
+        return array.astype(self.alphabet.code_dtype, copy=False)
 
     def count(self, reports: NDArray[Any]) -> NDArray[np.int64]:
         return count_codes(reports[:, 0], self.n_categories)

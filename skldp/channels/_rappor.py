@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skldp._validation import check_integer
-from skldp.channels._attribute import AttributeChannel, check_count_vector, whole_reports
+from skldp.channels._attribute import SymbolChannel, check_count_vector, whole_reports
 from skldp.channels._counting import sum_bits, sum_packed_bits
 from skldp.channels._kernels import randomize_one_hot
 from skldp.channels._thresholds import WORD, flip_threshold
@@ -29,7 +29,7 @@ __all__ = ["RapporChannel"]
 
 
 @dataclass(frozen=True, repr=False)
-class RapporChannel(AttributeChannel):
+class RapporChannel(SymbolChannel):
     """k-RAPPOR (basic one-time RAPPOR) over a public alphabet.
 
     A report is a row of k bits. It satisfies ε-local differential privacy: the probability of
@@ -114,7 +114,7 @@ class RapporChannel(AttributeChannel):
         return [[probability(x, y) for y in range(self._n_outputs)] for x in symbols]
 
     def _draw(self, codes: Sequence[NDArray[Any]], stream: WordStream) -> NDArray[Any]:
-        packed = randomize_one_hot(codes[0], self.n_categories, self._threshold, stream)
+        packed = randomize_one_hot(codes[0][:, 0], self.n_categories, self._threshold, stream)
         return packed if self.packed else self._unpack(packed)
 
     def _unpack(self, packed: NDArray[Any]) -> NDArray[Any]:

@@ -2,18 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
+from scipy.stats import false_discovery_control
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skldp._validation import check_choice, check_level
-from skldp.channels import AttributeChannel, Channel, as_channel, carried_channel
+from skldp.channels import Channel, CohortChannel, SymbolChannel, as_channel, carried_channel
 from skldp.exceptions import ChannelError, DecodingError
-from skldp.frequency._decode import DECODERS, PROJECTIONS, Estimate, confidence_interval, decode
-from skldp.frequency._posterior import log_joint_blocks
+from skldp.frequency._candidates import read_candidates
+from skldp.frequency._cohorts import CohortProblem
+from skldp.frequency._decode import PROJECTIONS, DecodingProblem, Estimate, decode, interval
 from skldp.frequency._reports import check_reports, count_vector, resolve_channel
+from skldp.frequency._symbols import SymbolProblem
 
 __all__ = ["FrequencyEstimator"]
 
@@ -110,16 +113,21 @@ class FrequencyEstimator(BaseEstimator):
     n_features_in_: int
     feature_names_in_: Any
     _estimates: list[Estimate] | None
+    _standard_errors: list[Any] | None
 
     def __init__(
         self,
         channel: Any = None,
         *,
+        candidates: Any = None,
+        complete: bool = False,
         decoder: str = "auto",
-        projection: str | None = "simplex",
+        projection: str | None = "auto",
         constraints: Any = None,
     ) -> None:
         self.channel = channel
+        self.candidates = candidates
+        self.complete = complete
         self.decoder = decoder
         self.projection = projection
         self.constraints = constraints
@@ -253,14 +261,16 @@ attributes
         attributes = used.attributes
         several = len(attributes) > 1
         listed = list(counts) if several else [counts]
-        totals = n_reports if isinstance(n_reports, list | tuple) else [n_reports] * len(listed)
+        totals = [n_reports] * len(listed)
+        if several and isinstance(n_reports, list | tuple):
+            totals = list(n_reports)
         if len(listed) != len(attributes) or len(totals) != len(attributes):
             raise ChannelError(f"Expected counts for {len(attributes)} attributes.")
         checked = [
             one.check_counts(count_vector(table, one), total)
             for one, table, total in zip(attributes, listed, totals, strict=True)
         ]
-        if any(total < 1 for _, total in checked):
+        if any(np.sum(total) < 1 for _, total in checked):
             raise ChannelError("The counts hold no reports at all.")
         self._check_parameters(used)
         with self._unchanged_on_error():
@@ -284,13 +294,19 @@ attributes
     @property
     def standard_errors_(self) -> Any:
         """Estimated standard errors of ``raw_frequencies_``."""
-        return self._unlist([one.standard_errors for one in self._decoded()])
+        return self._unlist(self._errors())
+
+    @property
+    def unexplained_mass_(self) -> Any:
+        """Estimated frequency of everything that the categories do not list."""
+        return self._unlist([1.0 - float(one.frequencies.sum()) for one in self._decoded()])
 
     @property
     def categories_(self) -> Any:
         """The public alphabet."""
         check_is_fitted(self, "counts_")
-        return self._unlist([one.alphabet.values for one in self.channel_.attributes])
+        lists = read_candidates(self, self.channel_)
+        return self._unlist([one.values for one in lists])
 
     def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> Any:
         """Return an interval for the frequency of every category.
@@ -320,18 +336,51 @@ attributes
         estimates = self._decoded()
         if simultaneous:
             miss /= sum(len(one.raw) for one in estimates)
-        return np.concatenate(
-            [
-                confidence_interval(channel, counts, n_reports, estimate, miss)
-                for channel, counts, n_reports, estimate in zip(
-                    self.channel_.attributes,
-                    self._list(self.counts_),
-                    self._list(self.n_reports_),
-                    estimates,
-                    strict=True,
-                )
-            ]
+        parts = zip(self._problems(), estimates, self._errors(), strict=True)
+        return np.concatenate([interval(*part, miss) for part in parts])
+
+    def detected(self, alpha: float = 0.05, method: str = "bonferroni") -> Any:
+        """Return which categories are really there: whose frequency is more than noise.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            "bonferroni": probability that anything absent is detected. "benjamini_hochberg":
+            expected share of absent ones among the detected.
+        method : {"bonferroni", "benjamini_hochberg"}, default="bonferroni"
+            Correction for the number of categories.
+
+        Returns
+        -------
+        ndarray of bool of shape (n,)
+            True for each detected category, in the order of ``categories_`` (several attributes
+            one after the other).
+
+        Raises
+        ------
+        ValueError
+            If there are no standard errors, for more candidates than the cohorts can tell apart.
+
+        Notes
+        -----
+        The test is exact for k-RR and RAPPOR (binomial), and asymptotic for cohorts. Where the
+        candidates do not cover everything, heavy strings that they lack are allowed for by the
+        cohort-clustered standard errors.
+        """
+        alpha = check_level(alpha, "alpha")
+        check_choice(method, "method", ("bonferroni", "benjamini_hochberg"))
+        parts = zip(self._problems(), self._decoded(), self._errors(), strict=True)
+        p_values = np.concatenate(
+            [problem.p_values(estimate.raw, errors) for problem, estimate, errors in parts]
         )
+        if np.isnan(p_values).any():
+            raise ValueError(
+                "There are no standard errors: more candidates than the cohorts can tell apart. "
+                "Use more cohorts or buckets, or fewer candidates."
+            )
+        if method == "bonferroni":
+            return p_values <= alpha / len(p_values)
+        return false_discovery_control(p_values) <= alpha
 
     def to_frame(self, level: float = 0.95, simultaneous: bool = False) -> Any:
         """Return the result as a pandas DataFrame, a row per category.
@@ -344,7 +393,7 @@ attributes
         Returns
         -------
         pandas.DataFrame
-            Columns category, count, frequency, raw_frequency, standard_error, lower and upper;
+            Columns category, frequency, raw_frequency, standard_error, lower and upper;
             with several attributes preceded by attribute (its number).
         """
         try:
@@ -352,26 +401,17 @@ attributes
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas.") from error
         intervals = self.confidence_interval(level, simultaneous)
-        frames = [
-            pd.DataFrame(
-                {
-                    "attribute": number,
-                    "category": channel.alphabet.values,
-                    "count": counts,
-                    "frequency": estimate.frequencies,
-                    "raw_frequency": estimate.raw,
-                    "standard_error": estimate.standard_errors,
-                }
-            )
-            for number, (channel, counts, estimate) in enumerate(
-                zip(
-                    self.channel_.attributes,
-                    self._list(self.counts_),
-                    self._decoded(),
-                    strict=True,
-                )
-            )
-        ]
+        frames = []
+        parts = zip(self._problems(), self._decoded(), self._errors(), strict=True)
+        for number, (problem, estimate, errors) in enumerate(parts):
+            columns = {
+                "attribute": number,
+                "category": problem.categories,
+                "frequency": estimate.frequencies,
+                "raw_frequency": estimate.raw,
+                "standard_error": errors,
+            }
+            frames.append(pd.DataFrame(columns))
         frame = pd.concat(frames, ignore_index=True)
         frame["lower"], frame["upper"] = intervals[:, 0], intervals[:, 1]
         return frame if len(frames) > 1 else frame.drop(columns="attribute")
@@ -412,8 +452,8 @@ attributes
             Categories.
         """
         columns = [
-            channel.alphabet.values[np.concatenate([joint.argmax(axis=1) for joint, _ in blocks])]
-            for channel, blocks in self._log_joint(X)
+            problem.categories[np.concatenate([joint.argmax(axis=1) for joint, _ in blocks])]
+            for problem, blocks in self._log_joint(X)
         ]
         if len(columns) == 1:
             return columns[0]
@@ -483,7 +523,8 @@ attributes
     @staticmethod
     def _count(channel: Channel, reports: np.ndarray) -> tuple[list[Any], list[int]]:
         parts = zip(channel.attributes, channel.split(reports), strict=True)
-        return [one.count(part) for one, part in parts], [len(reports)] * len(channel.attributes)
+        tallies = [one.tally(part) for one, part in parts]
+        return [counts for counts, _ in tallies], [n_reports for _, n_reports in tallies]
 
     def _has_statistics(self) -> bool:
         return hasattr(self, "counts_")
@@ -493,6 +534,7 @@ attributes
         self.counts_ = self._unlist(counts)
         self.n_reports_ = self._unlist(totals)
         self._estimates = None
+        self._standard_errors = None
 
     def _add(self, channel: Channel, counts: list[Any], totals: list[int]) -> None:
         if not self._has_statistics():
@@ -520,13 +562,45 @@ attributes
     # -- decoding -------------------------------------------------------------------------
 
     def _check_parameters(self, channel: Channel) -> None:
-        check_choice(self.decoder, "decoder", DECODERS)
+        """Refuse wrong parameters before anything is counted."""
         check_choice(self.projection, "projection", PROJECTIONS)
+        for attribute, candidates in zip(
+            channel.attributes, read_candidates(self, channel), strict=True
+        ):
+            cohorts = isinstance(attribute, CohortChannel)
+            decoders = CohortProblem.decoders if cohorts else SymbolProblem.decoders
+            check_choice(self.decoder, "decoder", ("auto", *decoders))
+            if self.projection in ("simplex", "normalize") and not candidates.is_complete:
+                raise ValueError(
+                    f'projection="{self.projection}" would hand the frequencies of values that '
+                    'the candidates lack to the candidates. Use "subsimplex" (or "auto"), or '
+                    "declare the list complete: complete=True."
+                )
         constraints = self._constraint_list(channel)
         if any(one is not None for one in constraints) and self.projection == "normalize":
             raise ValueError(
                 'projection="normalize" would break the constraints; use "simplex" or None.'
             )
+
+    def _problems(self) -> list[DecodingProblem]:
+        """Return the decoding problem of each attribute."""
+        problems: list[DecodingProblem] = []
+        for channel, candidates, counts, n_reports in zip(
+            self.channel_.attributes,
+            read_candidates(self, self.channel_),
+            self._list(self.counts_),
+            self._list(self.n_reports_),
+            strict=True,
+        ):
+            if isinstance(channel, CohortChannel):
+                problems.append(
+                    CohortProblem(
+                        channel, counts, n_reports, candidates.values, candidates.is_complete
+                    )
+                )
+            else:
+                problems.append(SymbolProblem(cast(SymbolChannel, channel), counts, n_reports))
+        return problems
 
     def _constraint_list(self, channel: Channel) -> list[Callable[[Any], Any] | None]:
         given, n_attributes = self.constraints, len(channel.attributes)
@@ -543,22 +617,12 @@ attributes
         return listed
 
     def _decode(self) -> list[Estimate]:
+        constraints = self._constraint_list(self.channel_)
         return [
             decode(
-                channel,
-                counts,
-                n_reports,
-                decoder=self.decoder,
-                projection=self.projection,
-                constraint=constraint,
+                problem, decoder=self.decoder, projection=self.projection, constraint=constraint
             )
-            for channel, counts, n_reports, constraint in zip(
-                self.channel_.attributes,
-                self._list(self.counts_),
-                self._list(self.n_reports_),
-                self._constraint_list(self.channel_),
-                strict=True,
-            )
+            for problem, constraint in zip(self._problems(), constraints, strict=True)
         ]
 
     def _decoded(self) -> list[Estimate]:
@@ -571,13 +635,23 @@ attributes
                 raise DecodingError(str(error)) from error
         return self._estimates
 
-    def _log_joint(self, X: Any) -> list[tuple[AttributeChannel, Iterator[tuple[Any, Any]]]]:
-        """Return each attribute's channel, and blocks of ln P(value, report), ln P(report)."""
+    def _errors(self) -> list[Any]:
+        """Return the standard errors of the raw estimates; they can cost more than those."""
+        estimates = self._decoded()
+        if self._standard_errors is None:
+            self._standard_errors = [
+                np.sqrt(problem.variances(estimate.raw))
+                for problem, estimate in zip(self._problems(), estimates, strict=True)
+            ]
+        return self._standard_errors
+
+    def _log_joint(self, X: Any) -> list[tuple[DecodingProblem, Iterator[tuple[Any, Any]]]]:
+        """Return each attribute's problem, and blocks of ln P(value, report), ln P(report)."""
         reports = self._read_known(X)
         return [
-            (channel, log_joint_blocks(channel, part, estimate.frequencies))
-            for channel, part, estimate in zip(
-                self.channel_.attributes,
+            (problem, problem.log_joint_blocks(part, estimate.frequencies))
+            for problem, part, estimate in zip(
+                self._problems(),
                 self.channel_.split(reports),
                 self._decoded(),
                 strict=True,

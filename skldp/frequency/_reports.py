@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from skldp.channels import AttributeChannel, Channel, ProductChannel, as_channel
+from skldp.channels import AttributeChannel, Channel, Hashing, ProductChannel, as_channel
 from skldp.exceptions import ChannelError
 
 __all__ = ["check_reports", "count_vector", "resolve_channel"]
@@ -74,19 +74,30 @@ def check_reports(estimator: Any, X: Any, channel: Channel, *, reset: bool) -> N
 
 
 def count_vector(counts: Any, channel: AttributeChannel) -> Any:
-    """Return counts by position; a mapping or Series leaves out the codes nobody reported."""
+    """Return counts by position; a mapping or Series leaves out the codes nobody reported.
+
+    Codes are symbols, or (cohort, bucket) for cohorts.
+    """
     if hasattr(counts, "to_dict"):
         counts = counts.to_dict()
     if not isinstance(counts, Mapping):
         return counts
-    vector = np.zeros(channel.n_categories, dtype=np.int64)
-    for code, count in counts.items():
-        is_code = isinstance(code, int | np.integer) and not isinstance(code, bool)
-        if not is_code or not 0 <= code < channel.n_categories:
-            raise ChannelError(
-                f"Counts are keyed by the codes 0..{channel.n_categories - 1} of the reports."
-            )
+    encoding = channel.encoding
+    if isinstance(encoding, Hashing):
+        shape: tuple[int, ...] = (encoding.n_cohorts, encoding.n_buckets)
+    else:
+        shape = (encoding.n_categories,)
+    table = np.zeros(shape, dtype=np.int64)
+    for key, count in counts.items():
+        codes = key if isinstance(key, tuple) else (key,)
+        inside = len(codes) == len(shape) and all(
+            isinstance(code, int | np.integer) and not isinstance(code, bool) and 0 <= code < size
+            for code, size in zip(codes, shape, strict=True)
+        )
+        if not inside:
+            limits = " and ".join(f"0..{size - 1}" for size in shape)
+            raise ChannelError(f"Counts are keyed by the codes {limits} of the reports.")
         if not isinstance(count, int | np.integer):
             raise ChannelError("Counts are whole numbers.")
-        vector[code] = count
-    return vector
+        table[codes] = count
+    return table

@@ -14,9 +14,11 @@ from skldp.channels import (
     AttributeChannel,
     Channel,
     Codes,
+    Hashing,
     Reports,
     as_channel,
     attach_channel,
+    carried_encoding,
 )
 from skldp.exceptions import ChannelError, PrivacyWarning
 from skldp.mechanisms._columns import read_columns
@@ -53,13 +55,21 @@ class _Randomizer(TransformerMixin, BaseEstimator):
         check_choice(self.handle_unknown, "handle_unknown", ("error", "uniform"))
         given = _read_categories(self.categories)
         if X is None:
-            alphabets = self._alphabets_without_data(given)
+            alphabets: list[Any] = self._alphabets_without_data(given)
             self._forget_features(len(alphabets))
         else:
             columns = read_columns(self, X, reset=True)
-            encoding = X.encoding if isinstance(X, Codes) else None
-            alphabets = self._alphabets_for(given, columns, encoding)
-            self._check_columns(alphabets, columns)
+            encoding = carried_encoding(X)
+            if encoding is None:
+                alphabets = self._alphabets_for(given, columns)
+                self._check_columns(alphabets, columns)
+            elif given is None:
+                alphabets = list(encoding)
+            else:
+                raise ChannelError(
+                    "The codes carry their own alphabet or hashing; leave categories at its "
+                    "default."
+                )
         share = Fraction(epsilon) / len(alphabets)
         self.channel_ = as_channel([self._make_channel(share, one) for one in alphabets])
         self._fitted_with = self._privacy_parameters()
@@ -71,11 +81,12 @@ class _Randomizer(TransformerMixin, BaseEstimator):
         self._check_unchanged()
         check_choice(self.handle_unknown, "handle_unknown", ("error", "uniform"))
         columns = read_columns(self, X, reset=False)
-        self._check_columns([one.alphabet for one in self.channel_.attributes], columns)
-        if isinstance(X, Codes) and X.encoding is not None:
-            codes = X
-        else:
+        encoding = carried_encoding(X)
+        if encoding is None:
+            self._check_columns([one.encoding for one in self.channel_.attributes], columns)
             codes = self.channel_.encode(*columns)
+        else:
+            codes = X if isinstance(X, Codes) else Codes(np.column_stack(columns), encoding)
         if self.handle_unknown == "error" and codes.min() < 0:
             raise ValueError(
                 f"X holds values that are not in the public alphabet of {type(self).__name__}; "
@@ -87,7 +98,7 @@ class _Randomizer(TransformerMixin, BaseEstimator):
             codes, handle_unknown=self.handle_unknown, random_state=self.random_state
         )
 
-    def _make_channel(self, epsilon: Fraction, alphabet: Alphabet) -> AttributeChannel:
+    def _make_channel(self, epsilon: Fraction, encoding: Alphabet | Hashing) -> AttributeChannel:
         raise NotImplementedError
 
     # -- alphabets ------------------------------------------------------------------------
@@ -109,18 +120,8 @@ class _Randomizer(TransformerMixin, BaseEstimator):
         return given if isinstance(given, list) else [given]
 
     def _alphabets_for(
-        self,
-        given: "list[Alphabet] | Alphabet | None",
-        columns: list[NDArray[Any]],
-        encoding: "tuple[Alphabet, ...] | None",
+        self, given: "list[Alphabet] | Alphabet | None", columns: list[NDArray[Any]]
     ) -> list[Alphabet]:
-        if encoding is not None:
-            alphabets = list(encoding)
-            if given is not None:
-                raise ChannelError(
-                    "The codes carry their own alphabets; leave categories at its default."
-                )
-            return alphabets
         if given is None:
             return self._learn_alphabets(columns)
         if isinstance(given, Alphabet):
@@ -152,10 +153,12 @@ class _Randomizer(TransformerMixin, BaseEstimator):
         )
         return alphabets
 
-    def _check_columns(self, alphabets: list[Alphabet], columns: list[NDArray[Any]]) -> None:
+    def _check_columns(self, alphabets: list[Any], columns: list[NDArray[Any]]) -> None:
         """Refuse negative numbers by name where no alphabet can hold them."""
         if self.handle_unknown != "error":
             return
+        if not all(isinstance(alphabet, Alphabet) for alphabet in alphabets):
+            return  # plain values behind an encoder: `encode` says what to do
         for alphabet, values in zip(alphabets, columns, strict=True):
             if alphabet.is_non_negative and values.dtype != object and values.min() < 0:
                 raise ValueError(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from skldp.channels import Codes, MissingValueError, carried_channel, check_values
 from skldp.exceptions import ChannelError
 
-__all__ = ["read_columns"]
+__all__ = ["input_names", "read_columns"]
 
 
 def read_columns(estimator: Any, X: Any, *, reset: bool) -> list[NDArray[Any]]:
@@ -131,3 +131,19 @@ def _from_list(rows: list[Any]) -> np.ndarray:
     column = np.empty(len(rows), dtype=object)
     column[:] = rows
     return column
+
+
+def input_names(estimator: Any, input_features: Any) -> Any:
+    """Return the names of the input columns, checked like scikit-learn does."""
+    known = getattr(estimator, "feature_names_in_", None)
+    if input_features is None:
+        return known if known is not None else [f"x{i}" for i in range(estimator.n_features_in_)]
+    names = np.asarray(input_features, dtype=object)
+    if known is not None and not np.array_equal(names, known):
+        raise ValueError("input_features is not equal to feature_names_in_")
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(
+            "input_features should have length equal to number of features "
+            f"({estimator.n_features_in_}), got {len(names)}"
+        )
+    return names

@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import OneToOneFeatureMixin
 
-from skldp.channels import Alphabet, AttributeChannel, KRRChannel
+from skldp.channels import Alphabet, AttributeChannel, CohortChannel, Hashing, KRRChannel
 from skldp.mechanisms._base import MechanismTransformer
 
 __all__ = ["KRRTransformer"]
@@ -88,5 +88,7 @@ class KRRTransformer(OneToOneFeatureMixin, MechanismTransformer):
         self.handle_unknown = handle_unknown
         self.random_state = random_state
 
-    def _make_channel(self, epsilon: Fraction, alphabet: Alphabet) -> AttributeChannel:
-        return KRRChannel(epsilon, alphabet.n_categories, alphabet.categories)
+    def _make_channel(self, epsilon: Fraction, encoding: Alphabet | Hashing) -> AttributeChannel:
+        if isinstance(encoding, Hashing):
+            return CohortChannel.for_epsilon(epsilon, encoding, "krr")
+        return KRRChannel(epsilon, encoding.n_categories, encoding.categories)

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skldp.channels import Alphabet, AttributeChannel, RapporChannel
+from skldp.channels import Alphabet, AttributeChannel, CohortChannel, Hashing, RapporChannel
 from skldp.mechanisms._base import MechanismTransformer
+from skldp.mechanisms._columns import input_names
 
 __all__ = ["RapporTransformer"]
 
@@ -91,8 +92,10 @@ class RapporTransformer(MechanismTransformer):
         self.handle_unknown = handle_unknown
         self.random_state = random_state
 
-    def _make_channel(self, epsilon: Fraction, alphabet: Alphabet) -> AttributeChannel:
-        return RapporChannel(epsilon, alphabet.n_categories, alphabet.categories, self.packed)
+    def _make_channel(self, epsilon: Fraction, encoding: Alphabet | Hashing) -> AttributeChannel:
+        if isinstance(encoding, Hashing):
+            return CohortChannel.for_epsilon(epsilon, encoding, "rappor", packed=self.packed)
+        return RapporChannel(epsilon, encoding.n_categories, encoding.categories, self.packed)
 
     def _privacy_parameters(self) -> dict[str, Any]:
         return {**super()._privacy_parameters(), "packed": self.packed}
@@ -111,30 +114,22 @@ class RapporTransformer(MechanismTransformer):
             ``name_symbol`` for bits, ``name_byte0`` and so on for packed reports.
         """
         check_is_fitted(self, "channel_")
-        names = self._input_names(input_features)
-        return np.array(
-            [
+        names = list(input_names(self, input_features))
+        columns: list[str] = []
+        for channel in self.channel_.attributes:
+            encoding = channel.encoding
+            name, *_ = names[: encoding.width]
+            names = names[encoding.width :]
+            bits = channel.width
+            if isinstance(encoding, Hashing):
+                cohort = [f"{name}_byte{i}" for i in range(4)] if self.packed else [name]
+                columns += cohort
+                bits -= len(cohort)
+                symbols: Any = (f"bit{j}" for j in range(bits))
+            else:
+                symbols = encoding.values
+            columns += [
                 f"{name}_{suffix}"
-                for name, channel in zip(names, self.channel_.attributes, strict=True)
-                for suffix in (
-                    (f"byte{i}" for i in range(channel.width))
-                    if self.packed
-                    else channel.alphabet.values
-                )
-            ],
-            dtype=object,
-        )
-
-    def _input_names(self, input_features: Any) -> Any:
-        known = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            return known if known is not None else [f"x{i}" for i in range(self.n_features_in_)]
-        names = np.asarray(input_features, dtype=object)
-        if known is not None and not np.array_equal(names, known):
-            raise ValueError("input_features is not equal to feature_names_in_")
-        if len(names) != self.n_features_in_:
-            raise ValueError(
-                "input_features should have length equal to number of features "
-                f"({self.n_features_in_}), got {len(names)}"
-            )
-        return names
+                for suffix in ((f"byte{i}" for i in range(bits)) if self.packed else symbols)
+            ]
+        return np.array(columns, dtype=object)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skldp.channels import Channel
+from skldp.channels import Alphabet
 from skldp.exceptions import ChannelError
 from skldp.mechanisms import read_columns
 from skldp.metrics._losses import l1_loss, mse_loss
@@ -40,11 +40,10 @@ class FrequencyScorer:
         server = estimator[-1] if hasattr(estimator, "steps") else estimator
         check_is_fitted(server, "counts_")
         estimated = _as_list(server.frequencies_)
-        channel = server.channel_
         if self.truth is None:
-            true = _empirical(estimator, X, channel)
+            true = _empirical(estimator, X, _as_list(server.categories_))
         else:
-            true = _known(self.truth, channel)
+            true = _known(self.truth, _as_list(server.categories_))
         losses = [self.loss(p, q) for p, q in zip(true, estimated, strict=True)]
         return -float(np.mean(losses))
 
@@ -110,21 +109,20 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _known(truth: Any, channel: Channel) -> list[Any]:
+def _known(truth: Any, categories: list[Any]) -> list[Any]:
     """Return known frequencies as one array per attribute."""
-    attributes = channel.attributes
-    listed = [truth] if len(attributes) == 1 else list(truth)
-    if len(listed) != len(attributes):
-        raise ValueError(f"truth must list frequencies for each of {len(attributes)} attributes.")
+    listed = [truth] if len(categories) == 1 else list(truth)
+    if len(listed) != len(categories):
+        raise ValueError(f"truth must list frequencies for each of {len(categories)} attributes.")
     arrays = []
-    for known, attribute in zip(listed, attributes, strict=True):
+    for known, symbols in zip(listed, categories, strict=True):
         if hasattr(known, "to_dict"):  # a Series is indexed by category
             known = known.to_dict()
         if isinstance(known, Mapping):
-            codes = attribute.alphabet.lookup(list(known))
+            codes = Alphabet(len(symbols), symbols).lookup(list(known))
             if (codes < 0).any():
-                raise ValueError("truth names categories that the alphabet does not list.")
-            frequencies = np.zeros(attribute.n_categories)
+                raise ValueError("truth names categories that the estimator does not list.")
+            frequencies = np.zeros(len(symbols))
             frequencies[codes] = list(known.values())
         else:
             frequencies = np.asarray(known, dtype=np.float64)
@@ -137,28 +135,30 @@ def _known(truth: Any, channel: Channel) -> list[Any]:
     return arrays
 
 
-def _empirical(estimator: Any, X: Any, channel: Channel) -> list[Any]:
+def _empirical(estimator: Any, X: Any, categories: list[Any]) -> list[Any]:
     """Return the frequencies of the raw values that the mechanism of a pipeline would see."""
-    steps = [step for _, step in getattr(estimator, "steps", [])]
-    positions = [i for i, step in enumerate(steps[:-1]) if hasattr(step, "channel_")]
-    if len(positions) != 1:
+    steps = [step for _, step in getattr(estimator, "steps", [])][:-1]
+    # The raw values are those in front of the mechanism, or of the encoder before it.
+    mechanisms = [i for i, step in enumerate(steps) if hasattr(step, "channel_")]
+    positions = [i for i, step in enumerate(steps) if hasattr(step, "hashing_")] or mechanisms
+    if len(mechanisms) != 1 or len(positions) != 1:
         raise ChannelError(
             "Without truth= a frequency scorer needs the raw values: a Pipeline with one "
             "mechanism as a step of its own. On a bare estimator, or with the mechanism inside "
             "another step, pass the known frequencies: make_frequency_scorer(loss, truth=...)."
         )
-    mechanism = steps[positions[0]]
+    first = steps[positions[0]]
     values = estimator[: positions[0]].transform(X) if positions[0] else X
-    columns = read_columns(mechanism, values, reset=False)
+    columns = read_columns(first, values, reset=False)
     tables = []
-    for attribute, column in zip(channel.attributes, columns, strict=True):
-        codes = attribute.alphabet.lookup(column)
-        if getattr(mechanism, "handle_unknown", "error") == "error" and (codes < 0).any():
+    for symbols, column in zip(categories, columns, strict=True):
+        codes = Alphabet(len(symbols), symbols).lookup(column)
+        if getattr(first, "handle_unknown", "uniform") == "error" and (codes < 0).any():
             raise ValueError(
                 "X holds values that are not in the mechanism's alphabet, so the estimate cannot "
                 "be compared with their frequencies. Give the mechanism the full public list "
                 "(an alphabet learned from a training fold can lack values of the test fold)."
             )
-        counts = np.bincount(codes[codes >= 0], minlength=attribute.n_categories)
+        counts = np.bincount(codes[codes >= 0], minlength=len(symbols))
         tables.append(counts / len(codes))
     return tables

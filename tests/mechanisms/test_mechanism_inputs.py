@@ -392,7 +392,7 @@ def test_codes_bring_their_alphabet():
     reports = KRRTransformer(200.0).fit_transform(codes)
     assert reports.channel == KRRChannel(200.0, 3, tuple(ALPHABET))
     assert FrequencyEstimator().fit(reports).predict(reports).tolist() == WORDS
-    with pytest.raises(ChannelError, match="their own alphabets"):
+    with pytest.raises(ChannelError, match="their own alphabet"):
         KRRTransformer(categories=3).fit(codes)
 
 
