@@ -25,6 +25,7 @@ One digest per distinct value, and a few multiplications per cohort: a digest fo
 fifteen times as much.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,6 +104,13 @@ class Hashing:
         """Number of columns of encoded values: the cohort and a bucket per hash."""
         return 1 + self.n_hashes
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the parameters, hexadecimal."""
+        alphabet = None if self.alphabet is None else self.alphabet.digest
+        parameters = [self.n_buckets, self.n_cohorts, self.n_hashes, self.key, alphabet]
+        return sha256(json.dumps(parameters).encode()).hexdigest()
+
     @property
     def code_dtype(self) -> Any:
         """Narrowest unsigned dtype of a cohort and a bucket."""
@@ -174,7 +182,12 @@ class Hashing:
         -------
         ndarray of uint64 of shape (n, 2)
         """
-        joined = b"".join(map(self._digest, distinct))
+        try:
+            joined = b"".join(map(self._digest, distinct))
+        except UnicodeEncodeError:
+            raise ValueError(
+                "A value holds lone surrogates, which are no Unicode text and cannot be hashed."
+            ) from None
         return np.frombuffer(joined, dtype="<u8").reshape(-1, 2).astype(np.uint64, copy=False)
 
     def _words(

@@ -35,15 +35,31 @@ class FrequencyEstimator(BaseEstimator):
         The channel of reports that do not carry theirs, as an object or its dictionary
         (`Channel.to_dict`), a list of one per attribute for several. A channel with one column
         applies to each column of the data. Must equal the carried channel where both are there.
-    decoder : {"auto", "inversion", "maximum_likelihood"}, default="auto"
-        "inversion": the unbiased estimate. "maximum_likelihood": the most likely distribution on
-        the simplex, in closed form for k-RR; for RAPPOR it maximises the likelihood of the
-        column counts as if columns were independent binomials (their dependence given the
-        distribution, of order p_i p_j / n, is left out). "auto" is "inversion".
-    projection : {"simplex", "normalize", None}, default="simplex"
-        What follows the inversion: the nearest distribution in ℓ2; negative entries set to 0 and
-        the rest divided by its sum; or nothing, which keeps the estimate unbiased, but possibly
-        negative. Neither projection always has the smaller error.
+    candidates : array-like of shape (S,), list of these, or None, default=None
+        For reports of hashed values (`CohortHashEncoder`): the public list of values whose
+        frequencies are wanted; a list of lists for several attributes. None takes the closed
+        alphabet of the encoder; an open alphabet needs candidates.
+    complete : bool, default=False
+        Whether the candidates cover every value. If not, values that they lack are allowed for
+        (as noise of mean zero), frequencies sum to at most 1, and ``unexplained_mass_`` estimates
+        the rest.
+    decoder : str, default="auto"
+        For a fixed alphabet "inversion" or "maximum_likelihood"; for candidates "least_squares",
+        "constrained_least_squares" or "maximum_likelihood"; "auto" is the first of each.
+
+        - "inversion": the unbiased estimate.
+        - "least_squares": unbiased too, equation (18), weighted by the reports of each cohort.
+        - "constrained_least_squares": the same on the simplex.
+        - "maximum_likelihood": the most likely distribution on the simplex, in closed form for
+          k-RR. For RAPPOR it maximises the likelihood of the bits' counts as if bits were
+          independent binomials (their dependence given the distribution, of order p_i p_j / n,
+          is left out). For candidates by reweighted least squares.
+    projection : {"auto", "simplex", "subsimplex", "normalize", None}, default="auto"
+        What follows a linear decoder: the nearest distribution in ℓ2 ("simplex"); the nearest one
+        with a sum of at most 1 ("subsimplex"); negative entries set to 0 and the rest divided by
+        its sum ("normalize"); or nothing, which keeps the estimate unbiased, but possibly
+        negative. "auto" is "simplex", or "subsimplex" where candidates do not cover everything.
+        Neither projection always has the smaller error.
     constraints : callable, list, or None, default=None
         Public knowledge about the distribution, as a callable that takes a cvxpy variable p of
         shape (k,) and returns a list of cvxpy constraints, for example
@@ -61,13 +77,16 @@ class FrequencyEstimator(BaseEstimator):
         attribute, and a list of arrays for several.
     raw_frequencies_ : ndarray of float64 of shape (k,), or list of ndarray
         Unbiased estimate, before projection and constraints.
+    unexplained_mass_ : float, or list of float
+        One minus the sum of ``frequencies_``: the share of values that candidates lack.
     standard_errors_ : ndarray of float64 of shape (k,), or list of ndarray
-        Estimated standard errors of ``raw_frequencies_``, users being a random sample.
+        Estimated standard errors of ``raw_frequencies_``, users being a random sample; NaN for
+        more candidates than the cohorts can tell apart. Computed when asked for.
     categories_ : ndarray of shape (k,), or list of ndarray
-        The public alphabet: int64, or object with str.
-    counts_ : ndarray of int64 of shape (k,), or list of ndarray
+        The public alphabet or the candidates: int64, or object with str.
+    counts_ : ndarray of int64 of shape (k,) or (n_cohorts, n_buckets), or list of ndarray
         Counts of the reports: the sufficient statistic that `partial_fit` and `merge` add up.
-    n_reports_ : int, or list of int
+    n_reports_ : int, ndarray of int64 of shape (n_cohorts,), or list of these
         Number of reports.
     n_features_in_ : int
         Number of columns of a report.
@@ -239,9 +258,11 @@ class FrequencyEstimator(BaseEstimator):
 attributes
             For k-RR, how many reports are equal to each code 0..k-1. For RAPPOR, how many
             reports have each bit set. A mapping or Series goes from code to count, absent codes
-            counting 0.
-        n_reports : int, or list of int, default=None
-            Number of reports; may be left out for k-RR, where the counts sum to it.
+            counting 0. For cohorts a table of shape (n_cohorts, n_buckets), or a mapping from
+            (cohort, bucket).
+        n_reports : int, array-like of int of shape (n_cohorts,), or a list of these, default=None
+            Number of reports, for cohorts one each; may be left out for k-RR, where the counts
+            sum to it.
         channel : Channel, dict or list, default=None
             Channel of the reports; that of the constructor by default.
 
@@ -328,9 +349,10 @@ attributes
         The intervals cover the frequency in the population that the users are a random sample
         of; their share among the users themselves varies less. Each covers it with at least the
         given probability for every n, k and ε, since counts of reports are exactly binomial
-        (Clopper-Pearson). With a projection, the maximum-likelihood decoder or constraints, they
-        are cut to [0, 1] and extended to the returned frequency where that lies outside; they
-        still cover the truth, and always hold the estimate, but are not centred on it.
+        (Clopper-Pearson); for candidates they are normal, and asymptotic. With a projection,
+        another decoder or constraints, they are cut to [0, 1] and extended to the returned
+        frequency where that lies outside; they still cover the truth, and always hold the
+        estimate, but are not centred on it.
         """
         miss = 1.0 - check_level(level)
         estimates = self._decoded()
@@ -393,8 +415,8 @@ attributes
         Returns
         -------
         pandas.DataFrame
-            Columns category, frequency, raw_frequency, standard_error, lower and upper;
-            with several attributes preceded by attribute (its number).
+            Columns category, count (not for cohorts), frequency, raw_frequency, standard_error,
+            lower and upper; with several attributes preceded by attribute (its number).
         """
         try:
             import pandas as pd
@@ -402,11 +424,18 @@ attributes
             raise ImportError("to_frame needs pandas: pip install pandas.") from error
         intervals = self.confidence_interval(level, simultaneous)
         frames = []
-        parts = zip(self._problems(), self._decoded(), self._errors(), strict=True)
-        for number, (problem, estimate, errors) in enumerate(parts):
-            columns = {
-                "attribute": number,
-                "category": problem.categories,
+        parts = zip(
+            self._problems(),
+            self._list(self.counts_),
+            self._decoded(),
+            self._errors(),
+            strict=True,
+        )
+        for number, (problem, counts, estimate, errors) in enumerate(parts):
+            columns = {"attribute": number, "category": problem.categories}
+            if counts.ndim == 1:  # cohorts count buckets, not categories
+                columns["count"] = counts
+            columns |= {
                 "frequency": estimate.frequencies,
                 "raw_frequency": estimate.raw,
                 "standard_error": errors,
@@ -429,7 +458,7 @@ attributes
         ndarray of float64 of shape (n_reports, Σk)
             P(value | report) under the estimated distribution (projected onto the simplex if it
             is not on it); the blocks of several attributes stand side by side, and each sums
-            to 1.
+            to 1, or to less by the probability of a value that the candidates lack.
         """
         return np.hstack(
             [

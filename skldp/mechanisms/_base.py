@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import Any
 from warnings import warn
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted

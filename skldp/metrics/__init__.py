@@ -8,9 +8,11 @@ from skldp.metrics._scorers import (
     make_frequency_scorer,
     mse_scorer,
 )
+from skldp.metrics._suggest import Suggestion, suggest_parameters
 
 __all__ = [
     "FrequencyScorer",
+    "Suggestion",
     "expected_l1_loss",
     "expected_l2_loss",
     "l1_loss",
@@ -19,5 +21,6 @@ __all__ = [
     "make_frequency_scorer",
     "mse_loss",
     "mse_scorer",
+    "suggest_parameters",
     "total_variation",
 ]

@@ -15,23 +15,20 @@ _SUM_TOLERANCE = 1e-6
 class SupportsVariance(Protocol):
     """What the risks need to know of a channel of one attribute."""
 
-    @property
-    def n_categories(self) -> int:
-        """The number of categories."""
-
     def variance(self, p: Any, n_reports: Any, /) -> NDArray[np.float64]:
         """Variance of each entry of the unbiased estimate, where `p` is the truth."""
 
 
 def expected_l2_loss(channel: SupportsVariance, p: ArrayLike, n_reports: int) -> float:
-    """Return the expected squared Euclidean loss of the unbiased estimate; exact.
+    """Return the expected squared Euclidean loss of the unbiased estimate.
 
     Parameters
     ----------
-    channel : KRRChannel, RapporChannel or similar
-        A channel of one attribute: has ``n_categories`` and ``variance(p, n_reports)``.
+    channel : KRRChannel, RapporChannel, CohortChannel or similar
+        A channel of one attribute: has ``variance(p, n_reports)``.
     p : array-like of shape (k,)
-        The true distribution over the categories of the channel.
+        The true distribution over the categories of the channel, or over the candidates for a
+        channel with cohorts (whose sum may then be less than 1).
     n_reports : int
         The number of reports, at least 1.
 
@@ -128,20 +125,23 @@ def expected_l1_loss(channel: SupportsVariance, p: ArrayLike, n_reports: int) ->
 
 def _variances(channel: SupportsVariance, p: ArrayLike, n_reports: int) -> NDArray[np.float64]:
     """Return the variance of each entry of the estimate, after checking the arguments."""
-    if not hasattr(channel, "variance") or not hasattr(channel, "n_categories"):
+    if not hasattr(channel, "variance"):
         raise TypeError(
-            "channel must be a channel of one attribute, with n_categories and variance; got "
+            "channel must be a channel of one attribute, with a method variance; got "
             f"{type(channel).__name__}. For several attributes take each of channel.attributes."
         )
     true = np.asarray(p, dtype=np.float64)
-    if true.shape != (channel.n_categories,):
+    # A channel with cohorts has no list of its own: any candidates will do.
+    n_categories = getattr(channel, "n_categories", None)
+    if true.ndim != 1 or (n_categories is not None and len(true) != n_categories):
         raise ValueError(
-            f"p must have shape ({channel.n_categories},), one frequency per category of the "
+            f"p must have shape ({n_categories or 'S'},), one frequency per category of the "
             f"channel, got shape {true.shape}."
         )
     if not (np.isfinite(true).all() and (true >= 0).all()):
         raise ValueError("p must be finite and not negative.")
-    if abs(true.sum() - 1.0) > _SUM_TOLERANCE:
+    missing = 1.0 - true.sum()
+    if missing < -_SUM_TOLERANCE or (n_categories is not None and missing > _SUM_TOLERANCE):
         raise ValueError(f"p must sum to 1, got a sum of {true.sum()}.")
     n_reports = check_integer(n_reports, "n_reports", minimum=1)
     return np.asarray(channel.variance(true, n_reports), dtype=np.float64)

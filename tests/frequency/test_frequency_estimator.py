@@ -608,7 +608,7 @@ def test_posterior_does_not_depend_on_blocks(monkeypatch):
     reports = _reports(KRRChannel(1.0, 30), 100)
     fitted = FrequencyEstimator().fit(reports)
     whole = fitted.predict_proba(reports)
-    monkeypatch.setattr("skldp.frequency._posterior._BLOCK", 70)
+    monkeypatch.setattr("skldp.frequency._symbols._BLOCK", 70)
     np.testing.assert_array_equal(fitted.predict_proba(reports), whole)
 
 
