@@ -182,7 +182,8 @@ class CohortChannel(AttributeChannel):
         array = whole_reports(reports, self.width, "cohort")
         if self.packed and array.size and array.max() > 255:
             raise ChannelError("Packed reports are bytes; some numbers exceed 255.")
-        cohorts = self._read_cohorts(array)
+        # (Before the cast to signed integers: 2^64 - 1 would become -1.)
+        cohorts = self._read_cohorts(array) if self.packed else array[:, 0]
         if cohorts.size and cohorts.max() >= self.hashing.n_cohorts:
             raise ChannelError(
                 f"Reports of this channel begin with a cohort in 0..{self.hashing.n_cohorts - 1}; "
@@ -217,8 +218,8 @@ class CohortChannel(AttributeChannel):
             raise ChannelError(
                 f"Expected counts of shape (n_cohorts, n_buckets) = {shape}, got {table.shape}."
             )
-        totals: list[Any] = [None] * len(table) if n_reports is None else list(n_reports)
-        if len(totals) != len(table):
+        totals = [None] * len(table) if n_reports is None else np.asarray(n_reports).tolist()
+        if not isinstance(totals, list) or len(totals) != len(table):
             raise ChannelError(f"Expected n_reports for each of {len(table)} cohorts.")
         rows = [
             self.bucket.check_counts(row, total) for row, total in zip(table, totals, strict=True)
@@ -315,6 +316,11 @@ class CohortChannel(AttributeChannel):
         middle = n_bits * (1.0 - filled) ** 2 * diagonal(own)
         middle += hashing.n_buckets * (1.0 - filled) * filled**2 * diagonal(filled)
         middle += n_bits * (hashing.n_hashes - 1) * p - (gram * p) ** 2
+        # Others in the buckets of s: their spread over the hash functions is no variance of the
+        # estimate, and they are estimated themselves, from all C cohorts, this one included.
+        overlap = (gram * filled) * (1.0 - filled) * hashing.n_buckets / (hashing.n_buckets - 1)
+        spread = np.square(p).sum() - p**2
+        middle -= overlap * (spread + (p.sum() - p - spread) / hashing.n_cohorts)
         first = middle / gram**2 / n_reports
         load = len(p) / (hashing.n_cohorts * (hashing.n_buckets - 1))
         if load >= 1.0:
@@ -347,13 +353,28 @@ class CohortChannel(AttributeChannel):
             With the exact joint law of `tally`, in O(C (S + k)).
         n_reports : ndarray of int64 of shape (n_cohorts,)
             Users of each cohort.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If counts or frequencies are not one for each value, negative, or of another sum.
         """
         generator = simulation_generator(random_state)
+        table = self.hashing.table(values)
         given = np.asarray(counts_or_frequencies)
-        if given.dtype.kind == "f":
+        is_count = given.dtype.kind in "iu"
+        if given.shape != table.shape[2:] or not (is_count or given.dtype.kind == "f"):
+            raise ValueError(
+                "Expected a count (integer) or a frequency (float) for each of "
+                f"{table.shape[2]} values, got shape {given.shape} and dtype {given.dtype}."
+            )
+        if not (given >= 0).all() or not (is_count or abs(given.sum() - 1.0) <= 1e-6):
+            raise ValueError("Counts must not be negative; frequencies neither, and sum to 1.")
+        if is_count and n_reports not in (None, given.sum()):
+            raise ValueError(f"The counts sum to {given.sum()}, not to n_reports={n_reports}.")
+        if not is_count:
             total = check_integer(n_reports, "n_reports", minimum=1)
             given = generator.multinomial(total, given / given.sum())
-        table = self.hashing.table(values)
         n_cohorts, n_buckets = self.hashing.n_cohorts, self.hashing.n_buckets
         counts = np.zeros((n_cohorts, n_buckets), dtype=np.int64)
         totals = np.zeros(n_cohorts, dtype=np.int64)

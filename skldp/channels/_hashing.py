@@ -16,7 +16,7 @@ The specification, so that a client in any language reproduces it:
 
 4. Open alphabet: the bucket is ``(word >> 32) * k >> 32``. Of the 2^32 leading halves of a word,
    each bucket has the floor or the ceiling of 2^32 / k: the probabilities of two buckets differ
-   by at most a factor of 1 + k / 2^32.
+   by at most a factor of 1 + 1 / floor(2^32 / k).
 5. Closed alphabet of S values: the bucket is ``rank mod k``, the rank of the word among the
    words of all S values in that cohort and hash (equal words in the order of the alphabet): a
    pseudo-random permutation of 0..S-1 before the modulus.
@@ -26,10 +26,12 @@ fifteen times as much.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -45,7 +47,7 @@ _BLOCK = 1 << 15  # words mixed at a time
 MAX_COHORTS = 2**32  # a packed report begins with the cohort as four bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Hashing:
     """A public hash family from values to buckets, one function per cohort and hash.
 
@@ -89,8 +91,22 @@ class Hashing:
             )
         if not isinstance(self.key, str):
             raise TypeError(f"hash_key must be a string, got {type(self.key).__name__}.")
+        object.__setattr__(self, "key", str.__str__(self.key))
+        try:
+            self.key.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                "hash_key holds lone surrogates, which are no Unicode text and cannot be hashed."
+            ) from None
         if self.alphabet is not None and not isinstance(self.alphabet, Alphabet):
             raise TypeError(f"alphabet must be an Alphabet, got {type(self.alphabet).__name__}.")
+
+    def __repr__(self) -> str:
+        listed = None if self.alphabet is None else f"<{self.alphabet.n_categories} values>"
+        return (
+            f"Hashing(n_buckets={self.n_buckets}, n_cohorts={self.n_cohorts}, "
+            f"n_hashes={self.n_hashes}, key={self.key!r}, alphabet={listed})"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("n_buckets", "n_cohorts", "n_hashes", "key", "alphabet")
@@ -152,6 +168,8 @@ class Hashing:
         if given["alphabet"] is not None:
             listed = given["alphabet"]
             categories = listed["categories"]
+            if not (categories is None or isinstance(categories, list | tuple)):
+                raise TypeError("categories must be a list.")
             given["alphabet"] = Alphabet(
                 listed["n_categories"], None if categories is None else tuple(categories)
             )
@@ -163,12 +181,6 @@ class Hashing:
     def _prefix(self) -> Any:
         key = self.key.encode()
         return sha256(_DOMAIN + len(key).to_bytes(8, "little") + key)
-
-    def _digest(self, value: Any) -> bytes:
-        hasher = self._prefix.copy()
-        hasher.update(str(value).encode())
-        digest: bytes = hasher.digest()
-        return digest[:16]
 
     def digests(self, distinct: Any) -> NDArray[np.uint64]:
         """Return the integers a and b of each value.
@@ -182,27 +194,38 @@ class Hashing:
         -------
         ndarray of uint64 of shape (n, 2)
         """
+        start, found = self._prefix.copy, []
         try:
-            joined = b"".join(map(self._digest, distinct))
+            for value in distinct:
+                hasher = start()
+                hasher.update(str(value).encode())
+                found.append(hasher.digest())
         except UnicodeEncodeError:
             raise ValueError(
                 "A value holds lone surrogates, which are no Unicode text and cannot be hashed."
             ) from None
-        return np.frombuffer(joined, dtype="<u8").reshape(-1, 2).astype(np.uint64, copy=False)
+        words = np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 4)
+        return words[:, :2].astype(np.uint64)
 
     def _words(
         self, digests: NDArray[np.uint64], numbers: NDArray[np.uint64] | np.uint64
     ) -> NDArray[np.uint64]:
         """Return the word of each digest for the function of each number c h + j."""
-        words = digests[..., 0] + digests[..., 1] * numbers
+        words = digests[:, 1] * numbers
+        words += digests[:, 0]
+        shifted = np.empty_like(words)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            words ^= words >> np.uint64(shift)
+            words ^= np.right_shift(words, np.uint64(shift), out=shifted)
             words *= np.uint64(factor)
-        words ^= words >> np.uint64(31)
+        words ^= np.right_shift(words, np.uint64(31), out=shifted)
         return words
 
     def _reduce(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return (words >> np.uint64(32)) * np.uint64(self.n_buckets) >> np.uint64(32)
+        """Return the buckets of words, in their place."""
+        words >>= np.uint64(32)
+        words *= np.uint64(self.n_buckets)
+        words >>= np.uint64(32)
+        return words
 
     # -- buckets ----------------------------------------------------------------------------
 
@@ -228,10 +251,10 @@ class Hashing:
         if self.alphabet is not None:
             return self._closed_table[..., self._codes(column)]
         table = np.empty((self.n_cohorts, self.n_hashes, len(column)), dtype=self.bucket_dtype)
-        digests = self.digests(column)
-        rows = table.reshape(-1, len(column))
+        digests = self.digests(column.tolist())
+        rows = table.reshape(self.n_cohorts * self.n_hashes, len(column))
         for start in range(0, len(column), _BLOCK):
-            block = digests[start : start + _BLOCK]
+            block = np.asfortranarray(digests[start : start + _BLOCK])
             for number, row in enumerate(rows):
                 row[start : start + len(block)] = self._reduce(
                     self._words(block, np.uint64(number))
@@ -298,9 +321,9 @@ class Hashing:
         if column.dtype != object:
             distinct, positions = np.unique(column, return_inverse=True)
             return self.digests(distinct.tolist()), positions
-        values = column.tolist()
-        number = {value: i for i, value in enumerate(dict.fromkeys(values))}
-        positions = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
+        # A value that is not there yet is given the next number: one look-up for each value.
+        number: defaultdict[Any, int] = defaultdict(count().__next__)
+        positions = np.fromiter(map(number.__getitem__, column.tolist()), np.int64, len(column))
         return self.digests(number), positions
 
     def _encode_closed(self, codes: NDArray[Any], cohorts: NDArray[np.int64]) -> NDArray[np.int64]:

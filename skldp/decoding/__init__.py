@@ -4,17 +4,17 @@ from skldp.decoding._cohort_covariance import SamplingNoise, least_squares_varia
 from skldp.decoding._cohort_likelihood import cohort_maximum_likelihood
 from skldp.decoding._cohort_system import CohortSystem
 from skldp.decoding._constrained import constrained_least_squares
-from skldp.decoding._least_squares import (
-    SimplexFit,
-    least_squares,
-    project_subsimplex,
-    simplex_least_squares,
-)
+from skldp.decoding._least_squares import least_squares
 from skldp.decoding._maximum_likelihood import (
     independent_bits_maximum_likelihood,
     krr_maximum_likelihood,
 )
 from skldp.decoding._simplex import normalize_simplex, project_simplex
+from skldp.decoding._simplex_least_squares import (
+    SimplexFit,
+    project_subsimplex,
+    simplex_least_squares,
+)
 
 __all__ = [
     "CohortSystem",

@@ -1,14 +1,18 @@
 """Maximum likelihood for cohorts and buckets, by reweighted least squares on the simplex."""
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
 from skldp.decoding._cohort_system import CohortSystem
-from skldp.decoding._least_squares import simplex_least_squares
+from skldp.decoding._simplex_least_squares import solve_on_simplex
+from skldp.exceptions import DecodingWarning
 
 __all__ = ["cohort_maximum_likelihood"]
 
-_MAX_ROUNDS = 30
+_MAX_ROUNDS = 50
+_MAX_PASSES = 300  # of a round
 
 
 def cohort_maximum_likelihood(
@@ -21,13 +25,14 @@ def cohort_maximum_likelihood(
     independent_bits: bool,
     sum_at_most_one: bool,
     start: NDArray[np.float64],
-    tolerance: float = 1e-9,
+    tolerance: float = 1e-5,
 ) -> NDArray[np.float64]:
     """Return the most likely frequencies of the candidates.
 
     The report rates are m = offset + slope (X p + β). Least squares with the weights n_c / m (for
     independent bits n_c / (m (1 - m))) at the current p is a step of Fisher scoring, and its fixed
-    point is the maximum: both have the gradient Xᵀ (T / m - n_c) there.
+    point is the maximum: both have the gradient Xᵀ (T / m - n_c) there. The likelihood is concave,
+    so the gradient also bounds how much of the log-likelihood is missing, which is what stops it.
 
     Parameters
     ----------
@@ -45,50 +50,97 @@ def cohort_maximum_likelihood(
         Whether the candidates leave some of the mass to others.
     start : ndarray of shape (S,)
         Where to start.
-    tolerance : float, default=1e-9
-        Gain in log-likelihood per report at which it stops.
+    tolerance : float, default=1e-5
+        How far below its maximum the log-likelihood may remain, for each candidate (twice its
+        distance from the maximum at the truth is about 1 for each).
 
     Returns
     -------
     ndarray of float64 of shape (S,)
         On the simplex, or below it.
+
+    Warns
+    -----
+    DecodingWarning
+        If it stops short of the tolerance.
     """
-    target = shares - system.centre
-    observed = offset + slope * shares
-    counts = observed * n_reports[:, np.newaxis]
-    misses = n_reports[:, np.newaxis] - counts
+    totals = n_reports[:, np.newaxis].astype(np.float64)
+    counts = np.maximum((offset + slope * shares) * totals, 0.0)
+    counts[counts < 1e-6] = 0.0  # rounding
+    misses = np.maximum(totals - counts, 0.0)
+    lowest = max(offset, np.finfo(float).tiny)
+    one_report = 1.0 / np.maximum(totals, 1.0)
 
     def rates(p: NDArray[np.float64]) -> NDArray[np.float64]:
-        low = np.nextafter(0.0, 1.0) if offset == 0 else offset
-        high = offset + slope
-        return np.clip(offset + slope * (system.forward(p) + system.centre), low, high)
+        m = offset + slope * (system.forward(p) + system.centre)
+        return np.clip(m, lowest, offset + slope)
 
-    def log_likelihood(m: NDArray[np.float64]) -> float:
-        value = float((counts * np.log(m)).sum())
-        return value + float((misses * np.log1p(-m)).sum()) if independent_bits else value
+    def score(m: NDArray[np.float64]) -> NDArray[np.float64]:
+        return counts / m - (misses / (1.0 - m) if independent_bits else totals)
 
-    p = start
+    def missing(p: NDArray[np.float64], m: NDArray[np.float64]) -> float:
+        """Return an upper bound on the rise of the log-likelihood that is still possible."""
+        gradient = slope * system.adjoint(score(m))
+        best = float(gradient.max())
+        return (max(best, 0.0) if sum_at_most_one else best) - float(gradient @ p)
+
+    def rise(m: NDArray[np.float64], new: NDArray[np.float64]) -> float:
+        """Return the rise of the log-likelihood, without the cancellation of two large sums."""
+        gain = counts * np.log1p((new - m) / m)
+        if independent_bits:
+            gain += misses * np.log1p((m - new) / (1.0 - m))
+        else:
+            gain -= totals * (new - m)
+        return float(gain.sum())
+
+    # Inside the simplex, so that no report is as good as impossible.
+    p = 0.95 * start + 0.05 / system.n_candidates
     m = rates(p)
-    best = log_likelihood(m)
-    total = float(n_reports.sum())
+    gap = missing(p, m)
+    # (The gradient has n terms: below 1e-13 of them there is only rounding.)
+    goal = tolerance * system.n_candidates + 1e-13 * float(totals.sum())
+    is_slow = False
     for _ in range(_MAX_ROUNDS):
-        weights = n_reports[:, np.newaxis] / (m * (1.0 - m) if independent_bits else m)
-        reweighted = CohortSystem(system.table, system.n_buckets, weights, system.centre)
-        fit = simplex_least_squares(
-            reweighted, target, sum_at_most_one=sum_at_most_one, start=p, tolerance=1e-7
+        if gap <= goal:
+            return p
+        # Where nothing was reported the likelihood is linear in m, and any weight will do: as
+        # m goes to 0 that of Fisher scoring would stop all progress.
+        spread = np.where(counts == 0.0, np.maximum(m, one_report), m)
+        if independent_bits:
+            spread *= np.where(misses == 0.0, np.maximum(1.0 - m, one_report), 1.0 - m)
+        weights = totals / spread
+        if is_slow:  # the counts are far from their expectation: the curvature that they have
+            curvature = counts / m**2
+            if independent_bits:
+                curvature += misses / (1.0 - m) ** 2
+            np.maximum(weights, curvature, out=weights)
+        aim = m + np.divide(score(m), weights, out=np.zeros_like(m), where=weights > 0.0)
+        fit = solve_on_simplex(
+            system.reweighted(weights),
+            (aim - offset) / slope - system.centre,
+            sum_at_most_one=sum_at_most_one,
+            start=p,
+            tolerance=1e-14,
+            absolute_tolerance=max(0.05 * gap, 0.2 * goal) / slope**2,
+            max_passes=_MAX_PASSES,
         )
-        new_m = rates(fit.p)
-        value = log_likelihood(new_m)
         # Fisher scoring can overshoot; halve the step until the likelihood does not fall.
-        candidate, halvings = fit.p, 0
-        while value < best and halvings < 20:
+        candidate = fit.p
+        new = rates(candidate)
+        for _ in range(20):
+            if rise(m, new) > 0.0:
+                break
             candidate = 0.5 * (candidate + p)
-            new_m = rates(candidate)
-            value = log_likelihood(new_m)
-            halvings += 1
-        if value <= best:
+            new = rates(candidate)
+        else:
             break
-        gain, p, m, best = value - best, candidate, new_m, value
-        if gain <= tolerance * total:
-            break
+        p, m, before = candidate, new, gap
+        gap = missing(p, m)
+        is_slow = is_slow or gap > 0.5 * before
+    if gap > 10.0 * goal:
+        warnings.warn(
+            f"Maximum likelihood stopped up to {gap:.2g} below the largest log-likelihood.",
+            DecodingWarning,
+            stacklevel=2,
+        )
     return p

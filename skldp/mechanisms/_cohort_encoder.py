@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skldp.channels import Alphabet, Codes, Hashing, attach_encoding
+from skldp.channels import Alphabet, Codes, Hashing, attach_encoding, carried_encoding
+from skldp.exceptions import ChannelError
 from skldp.mechanisms._columns import input_names, read_columns
 from skldp.random import random_integers, random_stream
 
@@ -34,6 +35,8 @@ class _Encoder(TransformerMixin, BaseEstimator):
 
         Raises
         ------
+        ChannelError
+            If X is encoded or private already.
         TypeError, ValueError
             If a parameter is wrong, or X is empty, sparse, or holds values that are missing or
             neither strings nor integers.
@@ -45,29 +48,49 @@ class _Encoder(TransformerMixin, BaseEstimator):
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
         else:
-            read_columns(self, X, reset=True)
+            _read_values(self, X, reset=True)
         self.hashing_ = hashing
+        self._fitted_with = {name: getattr(self, name) for name in _HASHING_PARAMETERS}
         return self
 
     def transform(self, X: Any, *, cohorts: Any = None) -> Any:
         """Encode values as cohorts and buckets."""
         check_is_fitted(self, "hashing_")
-        columns = read_columns(self, X, reset=False)
+        self._check_unchanged()
+        columns = _read_values(self, X, reset=False)
         table = self._cohorts(cohorts, columns)
         parts: list[NDArray[Any]] = []
         for column, of_column in zip(columns, table.T, strict=True):
             parts += [of_column[:, np.newaxis], self.hashing_.encode(column, of_column)]
         return Codes(np.hstack(parts), (self.hashing_,) * len(columns))
 
+    def _check_unchanged(self) -> None:
+        """Refuse to encode under parameters that are no longer those on the estimator."""
+        for name, fitted in self._fitted_with.items():
+            current = getattr(self, name)
+            if current is fitted:
+                continue
+            if name == "alphabet" and current is not None and fitted is not None:
+                # Equal lists that are other objects, as after unpickling.
+                current, fitted = map(Alphabet.from_categories, (current, fitted))
+            if type(current) is not type(fitted) or current != fitted:
+                raise ChannelError(
+                    f"{name} was changed after fit, and the hashing would still be the old one: "
+                    "call fit again before encoding anything."
+                )
+
     def _cohorts(self, given: Any, columns: list[NDArray[Any]]) -> NDArray[np.int64]:
         """Return cohorts of shape (n_samples, n_features), drawn where none are given."""
         shape = (len(columns[0]), len(columns))
         n_cohorts = self.hashing_.n_cohorts
         if given is None:
-            context = [_content(column) for column in columns]
+            seeded = self.random_state is not None
+            context = [_content(column) for column in columns] if seeded else []
             stream = random_stream(self.random_state, "skldp.cohorts", n_cohorts, *context)
             drawn = random_integers(n_cohorts, shape[0] * shape[1], stream)
             return drawn.reshape(shape)
+        if np.ma.is_masked(given):
+            raise ValueError("cohorts are missing: some of them are masked.")
         cohorts = np.asarray(given)
         if cohorts.dtype.kind not in "iu":
             raise TypeError(f"cohorts must be integers, got dtype {cohorts.dtype}.")
@@ -169,6 +192,29 @@ class CohortHashEncoder(_Encoder):
         self.hash_key = hash_key
         self.random_state = random_state
 
+    def set_output(self, *, transform: str | None = None) -> Any:
+        """Choose the container of the codes.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas"}, default=None
+            "default": `Codes`. "pandas": a DataFrame with the hashing in its ``attrs``. None
+            changes nothing.
+
+        Returns
+        -------
+        self : object
+            The encoder.
+
+        Raises
+        ------
+        ValueError
+            If "polars" is asked for: its frames cannot carry the hashing.
+        """
+        if transform == "polars":
+            raise ValueError(_NO_POLARS)
+        return super().set_output(transform=transform)
+
     def fit_transform(self, X: Any, y: Any = None, *, cohorts: Any = None) -> Any:
         """Fit the hashing and encode X.
 
@@ -206,14 +252,18 @@ class CohortHashEncoder(_Encoder):
 
         Raises
         ------
+        ChannelError
+            If parameters of the hashing changed since fit, or X is encoded or private already.
         TypeError, ValueError
             If values are missing, of an unsupported type, or not in a closed alphabet; if cohorts
             are out of range.
         """
         encoded = super().transform(X, cohorts=cohorts)
-        if hasattr(encoded, "attrs"):
-            return attach_encoding(encoded, (self.hashing_,) * self.n_features_in_)
-        return encoded
+        if isinstance(encoded, Codes):
+            return encoded
+        if not hasattr(encoded, "attrs"):
+            raise ValueError(_NO_POLARS)
+        return attach_encoding(encoded, (self.hashing_,) * self.n_features_in_)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return a name per column of the codes.
@@ -234,6 +284,20 @@ class CohortHashEncoder(_Encoder):
         return np.array(
             [f"{name}_{suffix}" for name in names for suffix in suffixes], dtype=object
         )
+
+
+_HASHING_PARAMETERS = ("n_buckets", "n_cohorts", "n_hashes", "alphabet", "hash_key")
+
+_NO_POLARS = (
+    "Polars frames cannot carry the hashing that explains the codes. Use "
+    'set_output(transform="default") or "pandas"; polars input is fine.'
+)
+
+
+def _read_values(encoder: Any, X: Any, *, reset: bool) -> list[NDArray[Any]]:
+    if carried_encoding(X) is not None:
+        raise ChannelError("X is encoded already; use one encoder per pipeline.")
+    return read_columns(encoder, X, reset=reset)
 
 
 def _content(column: NDArray[Any]) -> Any:
