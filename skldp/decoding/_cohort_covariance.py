@@ -159,7 +159,8 @@ def _shared_bits(system: CohortSystem, p: NDArray[np.float64]) -> NDArray[np.flo
 
 def _pairs_in_bucket(system: CohortSystem) -> float:
     """Return how many candidates share a bucket with a given one in a cohort."""
-    return 1.0 + system.n_candidates * system.table.shape[1] ** 2 / system.n_buckets
+    n_hashes = int(system.table.shape[1])
+    return 1.0 + system.n_candidates * n_hashes**2 / system.n_buckets
 
 
 def _probed_variances(

@@ -215,13 +215,3 @@ class CohortSystem:
         filled: float = 1.0 - (1.0 - share) ** self.table.shape[1]
         total = float(self.weights.sum())
         return total * filled * (1.0 - filled)
-
-    def dense(self) -> NDArray[np.float64]:
-        """Return X as a matrix of shape (n_cohorts n_buckets, S); for small systems."""
-        matrix = np.zeros((self.n_cohorts, self.n_buckets + 1, self.n_candidates))
-        columns = np.arange(self.n_candidates)
-        for cohort, functions in enumerate(self.table):
-            for buckets in functions:
-                matrix[cohort, buckets, columns] = 1.0
-        kept: NDArray[np.float64] = matrix[:, : self.n_buckets] - self.centre
-        return kept.reshape(-1, self.n_candidates)

@@ -1,8 +1,8 @@
 """FrequencyEstimator: private reports in, a distribution with intervals out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import false_discovery_control
@@ -10,13 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skldp._validation import check_choice, check_level
-from skldp.channels import Channel, CohortChannel, SymbolChannel, as_channel, carried_channel
+from skldp.channels import Channel, as_channel, carried_channel
 from skldp.exceptions import ChannelError, DecodingError
-from skldp.frequency._candidates import read_candidates
-from skldp.frequency._cohorts import CohortProblem
-from skldp.frequency._decode import PROJECTIONS, DecodingProblem, Estimate, decode, interval
+from skldp.frequency._decoding import Decoding, read_settings
 from skldp.frequency._reports import check_reports, count_vector, resolve_channel
-from skldp.frequency._symbols import SymbolProblem
 
 __all__ = ["FrequencyEstimator"]
 
@@ -131,8 +128,7 @@ class FrequencyEstimator(BaseEstimator):
     n_reports_: Any
     n_features_in_: int
     feature_names_in_: Any
-    _estimates: list[Estimate] | None
-    _standard_errors: list[Any] | None
+    _decoding: Decoding | None
 
     def __init__(
         self,
@@ -178,10 +174,10 @@ class FrequencyEstimator(BaseEstimator):
         """
         with self._unchanged_on_error():
             channel = self._channel_of(X, reset=True)
-            self._check_parameters(channel)
+            read_settings(self, channel)
             reports = check_reports(self, X, channel, reset=True)
             self._set_statistics(channel, *self._count(channel, reports))
-            self._estimates = self._decode()
+            self._decoding = self._decode()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -209,7 +205,7 @@ class FrequencyEstimator(BaseEstimator):
             reset = not self._has_statistics()
             channel = self._channel_of(X, reset=reset)
             self._require_same_channel(channel)
-            self._check_parameters(channel)
+            read_settings(self, channel)
             reports = check_reports(self, X, channel, reset=reset)
             self._add(channel, *self._count(channel, reports))
         return self
@@ -241,7 +237,7 @@ class FrequencyEstimator(BaseEstimator):
         check_is_fitted(other, "counts_")
         self._require_same_channel(other.channel_)
         resolve_channel(self.channel, other.channel_)
-        self._check_parameters(other.channel_)
+        read_settings(self, other.channel_)
         if not self._has_statistics():
             self.n_features_in_ = other.n_features_in_
             if hasattr(other, "feature_names_in_"):
@@ -293,11 +289,11 @@ attributes
         ]
         if any(np.sum(total) < 1 for _, total in checked):
             raise ChannelError("The counts hold no reports at all.")
-        self._check_parameters(used)
+        read_settings(self, used)
         with self._unchanged_on_error():
             self._forget_features(used.width)
             self._set_statistics(used, [table for table, _ in checked], [n for _, n in checked])
-            self._estimates = self._decode()
+            self._decoding = self._decode()
         return self
 
     # -- results --------------------------------------------------------------------------
@@ -305,29 +301,29 @@ attributes
     @property
     def frequencies_(self) -> Any:
         """Estimated distribution over ``categories_``."""
-        return self._unlist([one.frequencies for one in self._decoded()])
+        return self._unlist([one.frequencies for one in self._decoded().estimates])
 
     @property
     def raw_frequencies_(self) -> Any:
         """Unbiased estimate, before projection and constraints."""
-        return self._unlist([one.raw for one in self._decoded()])
+        return self._unlist([one.raw for one in self._decoded().estimates])
 
     @property
     def standard_errors_(self) -> Any:
         """Estimated standard errors of ``raw_frequencies_``."""
-        return self._unlist(self._errors())
+        return self._unlist(self._decoded().errors)
 
     @property
     def unexplained_mass_(self) -> Any:
         """Estimated frequency of everything that the categories do not list."""
-        return self._unlist([1.0 - float(one.frequencies.sum()) for one in self._decoded()])
+        return self._unlist(
+            [1.0 - float(one.frequencies.sum()) for one in self._decoded().estimates]
+        )
 
     @property
     def categories_(self) -> Any:
         """The public alphabet."""
-        check_is_fitted(self, "counts_")
-        lists = read_candidates(self, self.channel_)
-        return self._unlist([one.values for one in lists])
+        return self._unlist(self._decoded().categories)
 
     def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> Any:
         """Return an interval for the frequency of every category.
@@ -354,12 +350,14 @@ attributes
         frequency where that lies outside; they still cover the truth, and always hold the
         estimate, but are not centred on it.
         """
+        return np.concatenate(self._intervals(level, simultaneous))
+
+    def _intervals(self, level: float, simultaneous: bool) -> list[Any]:
         miss = 1.0 - check_level(level)
-        estimates = self._decoded()
+        decoding = self._decoded()
         if simultaneous:
-            miss /= sum(len(one.raw) for one in estimates)
-        parts = zip(self._problems(), estimates, self._errors(), strict=True)
-        return np.concatenate([interval(*part, miss) for part in parts])
+            miss /= sum(len(one.raw) for one in decoding.estimates)
+        return decoding.intervals(miss)
 
     def detected(self, alpha: float = 0.05, method: str = "bonferroni") -> Any:
         """Return which categories are really there: whose frequency is more than noise.
@@ -391,10 +389,7 @@ attributes
         """
         alpha = check_level(alpha, "alpha")
         check_choice(method, "method", ("bonferroni", "benjamini_hochberg"))
-        parts = zip(self._problems(), self._decoded(), self._errors(), strict=True)
-        p_values = np.concatenate(
-            [problem.p_values(estimate.raw, errors) for problem, estimate, errors in parts]
-        )
+        p_values = self._decoded().p_values()
         if np.isnan(p_values).any():
             raise ValueError(
                 "There are no standard errors: more candidates than the cohorts can tell apart. "
@@ -422,27 +417,12 @@ attributes
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas.") from error
-        intervals = self.confidence_interval(level, simultaneous)
-        frames = []
-        parts = zip(
-            self._problems(),
-            self._list(self.counts_),
-            self._decoded(),
-            self._errors(),
-            strict=True,
-        )
-        for number, (problem, counts, estimate, errors) in enumerate(parts):
-            columns = {"attribute": number, "category": problem.categories}
-            if counts.ndim == 1:  # cohorts count buckets, not categories
-                columns["count"] = counts
-            columns |= {
-                "frequency": estimate.frequencies,
-                "raw_frequency": estimate.raw,
-                "standard_error": errors,
-            }
-            frames.append(pd.DataFrame(columns))
+        intervals = self._intervals(level, simultaneous)
+        frames = [
+            pd.DataFrame({**table, "lower": ends[:, 0], "upper": ends[:, 1]})
+            for table, ends in zip(self._decoded().tables(), intervals, strict=True)
+        ]
         frame = pd.concat(frames, ignore_index=True)
-        frame["lower"], frame["upper"] = intervals[:, 0], intervals[:, 1]
         return frame if len(frames) > 1 else frame.drop(columns="attribute")
 
     def predict_proba(self, X: Any) -> Any:
@@ -463,7 +443,7 @@ attributes
         return np.hstack(
             [
                 np.vstack([np.exp(joint - total) for joint, total in blocks])
-                for _, blocks in self._log_joint(X)
+                for blocks in self._log_joint(X)
             ]
         )
 
@@ -480,9 +460,10 @@ attributes
         ndarray of shape (n_reports,), or (n_reports, n_attributes) for several
             Categories.
         """
+        log_joint = self._log_joint(X)  # before anything else: it checks X
         columns = [
-            problem.categories[np.concatenate([joint.argmax(axis=1) for joint, _ in blocks])]
-            for problem, blocks in self._log_joint(X)
+            values[np.concatenate([joint.argmax(axis=1) for joint, _ in blocks])]
+            for values, blocks in zip(self._decoded().categories, log_joint, strict=True)
         ]
         if len(columns) == 1:
             return columns[0]
@@ -507,8 +488,7 @@ attributes
             Mean of ln P(report), attributes taken as independent.
         """
         per_attribute = [
-            np.concatenate([total[:, 0] for _, total in blocks])
-            for _, blocks in self._log_joint(X)
+            np.concatenate([total[:, 0] for _, total in blocks]) for blocks in self._log_joint(X)
         ]
         return float(np.average(np.sum(per_attribute, axis=0), weights=sample_weight))
 
@@ -528,13 +508,13 @@ attributes
                 f"{self.channel_}. Fit a new estimator for them."
             )
 
-    def _read_known(self, X: Any) -> np.ndarray:
-        """Return reports for a fitted estimator; a channel that they carry must be its own."""
+    def _log_joint(self, X: Any) -> list[Iterator[tuple[Any, Any]]]:
+        """Read X, through the fitted channel, and return what each report says of its value."""
         check_is_fitted(self, "counts_")
         carried = carried_channel(X)
         if carried is not None:
             self._require_same_channel(carried)
-        return check_reports(self, X, self.channel_, reset=False)
+        return self._decoded().log_joint(check_reports(self, X, self.channel_, reset=False))
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
@@ -562,8 +542,7 @@ attributes
         self.channel_ = channel
         self.counts_ = self._unlist(counts)
         self.n_reports_ = self._unlist(totals)
-        self._estimates = None
-        self._standard_errors = None
+        self._decoding = None
 
     def _add(self, channel: Channel, counts: list[Any], totals: list[int]) -> None:
         if not self._has_statistics():
@@ -588,104 +567,21 @@ attributes
     def _unlist(values: list[Any]) -> Any:
         return values[0] if len(values) == 1 else values
 
-    # -- decoding -------------------------------------------------------------------------
-
-    def _check_parameters(self, channel: Channel) -> None:
-        """Refuse wrong parameters before anything is counted."""
-        check_choice(self.projection, "projection", PROJECTIONS)
-        for attribute, candidates in zip(
-            channel.attributes, read_candidates(self, channel), strict=True
-        ):
-            cohorts = isinstance(attribute, CohortChannel)
-            decoders = CohortProblem.decoders if cohorts else SymbolProblem.decoders
-            check_choice(self.decoder, "decoder", ("auto", *decoders))
-            if self.projection in ("simplex", "normalize") and not candidates.is_complete:
-                raise ValueError(
-                    f'projection="{self.projection}" would hand the frequencies of values that '
-                    'the candidates lack to the candidates. Use "subsimplex" (or "auto"), or '
-                    "declare the list complete: complete=True."
-                )
-        constraints = self._constraint_list(channel)
-        if any(one is not None for one in constraints) and self.projection == "normalize":
-            raise ValueError(
-                'projection="normalize" would break the constraints; use "simplex" or None.'
-            )
-
-    def _problems(self) -> list[DecodingProblem]:
-        """Return the decoding problem of each attribute."""
-        problems: list[DecodingProblem] = []
-        for channel, candidates, counts, n_reports in zip(
-            self.channel_.attributes,
-            read_candidates(self, self.channel_),
-            self._list(self.counts_),
-            self._list(self.n_reports_),
-            strict=True,
-        ):
-            if isinstance(channel, CohortChannel):
-                problems.append(
-                    CohortProblem(
-                        channel, counts, n_reports, candidates.values, candidates.is_complete
-                    )
-                )
-            else:
-                problems.append(SymbolProblem(cast(SymbolChannel, channel), counts, n_reports))
-        return problems
-
-    def _constraint_list(self, channel: Channel) -> list[Callable[[Any], Any] | None]:
-        given, n_attributes = self.constraints, len(channel.attributes)
-        if given is None:
-            return [None] * n_attributes
-        listed = list(given) if isinstance(given, list | tuple) else [given]
-        if len(listed) != n_attributes:
-            raise ValueError(
-                f"The reports have {n_attributes} attribute(s): constraints must be a callable "
-                "for one, or a list with a callable or None for each of several."
-            )
-        if not all(one is None or callable(one) for one in listed):
-            raise TypeError("constraints must be callable: p -> a list of cvxpy constraints on p.")
-        return listed
-
-    def _decode(self) -> list[Estimate]:
-        constraints = self._constraint_list(self.channel_)
-        return [
-            decode(
-                problem, decoder=self.decoder, projection=self.projection, constraint=constraint
-            )
-            for problem, constraint in zip(self._problems(), constraints, strict=True)
-        ]
-
-    def _decoded(self) -> list[Estimate]:
+    def _decoded(self) -> Decoding:
+        """Return the decoded counts; after `partial_fit` and `merge` they are decoded here."""
         check_is_fitted(self, "counts_")
-        if self._estimates is None:
+        if self._decoding is None:
             try:
-                self._check_parameters(self.channel_)
-                self._estimates = self._decode()
+                self._decoding = self._decode()
             except ValueError as error:
                 raise DecodingError(str(error)) from error
-        return self._estimates
+        return self._decoding
 
-    def _errors(self) -> list[Any]:
-        """Return the standard errors of the raw estimates; they can cost more than those."""
-        estimates = self._decoded()
-        if self._standard_errors is None:
-            self._standard_errors = [
-                np.sqrt(problem.variances(estimate.raw))
-                for problem, estimate in zip(self._problems(), estimates, strict=True)
-            ]
-        return self._standard_errors
-
-    def _log_joint(self, X: Any) -> list[tuple[DecodingProblem, Iterator[tuple[Any, Any]]]]:
-        """Return each attribute's problem, and blocks of ln P(value, report), ln P(report)."""
-        reports = self._read_known(X)
-        return [
-            (problem, problem.log_joint_blocks(part, estimate.frequencies))
-            for problem, part, estimate in zip(
-                self._problems(),
-                self.channel_.split(reports),
-                self._decoded(),
-                strict=True,
-            )
-        ]
+    def _decode(self) -> Decoding:
+        settings = read_settings(self, self.channel_)
+        return Decoding(
+            self.channel_, self._list(self.counts_), self._list(self.n_reports_), settings
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -239,7 +239,7 @@ def test_batches_merge_and_counts_agree(channel):
     streamed = FrequencyEstimator()
     for batch in np.array_split(reports, 7):
         streamed.partial_fit(batch)
-        assert streamed._estimates is None  # decoded when asked for, not at every batch
+        assert streamed._decoding is None  # decoded when asked for, not at every batch
     merged = FrequencyEstimator()
     for batch in np.array_split(reports, 3):
         merged.merge(FrequencyEstimator().partial_fit(batch))

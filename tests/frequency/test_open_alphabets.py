@@ -190,6 +190,17 @@ def test_candidates_are_checked():
     assert one.frequencies_.shape == (1,)
 
 
+def test_what_is_shown_belongs_together_whatever_is_set_afterwards():
+    fitted = FrequencyEstimator(candidates=WORDS).fit(_reports(CHANNELS["O-RR"]))
+    before = fitted.to_frame()
+    fitted.set_params(candidates=["x", "y"], projection=None, decoder="maximum_likelihood")
+    pd.testing.assert_frame_equal(fitted.to_frame(), before)
+    assert fitted.categories_.tolist() == WORDS and len(fitted.detected()) == 40
+    twin = pickle.loads(pickle.dumps(fitted))
+    pd.testing.assert_frame_equal(twin.to_frame(), before)
+    assert len(pickle.dumps(fitted)) < 30_000  # without the tables of buckets
+
+
 def test_closed_alphabets_are_their_own_candidates():
     fitted = FrequencyEstimator().fit(_reports(CHANNELS["closed"]))
     assert fitted.categories_.tolist() == list(range(40))
