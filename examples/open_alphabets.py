@@ -142,8 +142,8 @@ def fit_both(epsilon):
 
 # %%
 # Which of the candidates fly at all? ``detected`` tests each of them against "nobody has this
-# value". With Bonferroni's correction one run in twenty reports anything absent at all; with
-# Benjamini and Hochberg's up to one in twenty of those reported is absent, and more are found.
+# value". With Bonferroni's correction at most one run in twenty reports anything absent at all;
+# with Benjamini and Hochberg's about one in twenty of those reported is, and more are found.
 #
 # *Precision* is the share of the detected that really flew. *Recall* is the share of the heavy
 # hitters, those with at least one flight in a thousand, that were found: of those on the list,
@@ -190,18 +190,18 @@ display.figure_.savefig(output / "tail_numbers.png", dpi=150)
 # What the list lacks
 # -------------------
 #
-# The estimate also says how much mass the candidates leave unexplained. ``unexplained_mass_`` is
-# what the projected frequencies leave of 1. Among thousands of candidates without a negative entry
-# the noise alone adds up to more than the gap, so here it is close to 0. The unbiased estimates,
-# whose errors cancel in a sum, tell the share.
+# The estimate also says how much mass the candidates leave unexplained. It comes from the unbiased
+# estimates, whose errors cancel in a sum; the projected ones, without a negative entry among
+# thousands of candidates, would fill the gap with noise. (The standard error takes the estimates as
+# uncorrelated.)
 
 print("\nMass of the aircraft that are not on the list\n")
 print(
     pd.DataFrame(
         {
             "truth": uncovered,
-            "unbiased": {key: 1.0 - one.raw_frequencies_.sum() for key, one in fitted.items()},
-            "unexplained_mass_": {key: one.unexplained_mass_ for key, one in fitted.items()},
+            "estimate": {key: one.unexplained_mass_ for key, one in fitted.items()},
+            "error": {key: np.linalg.norm(one.standard_errors_) for key, one in fitted.items()},
         }
     ).to_string(float_format="{:z.3f}".format)
 )
@@ -304,7 +304,9 @@ search = GridSearchCV(
     cv=n_splits,
     refit=False,
 )
-with tqdm(total=n_fits, desc="grid search", unit="fit") as bar, warnings.catch_warnings():
+# (A bar for the terminal; where output goes elsewhere, disable=None leaves it out.)
+progress = tqdm(total=n_fits, desc="grid search", unit="fit", disable=None)
+with progress as bar, warnings.catch_warnings():
     # With one cohort some words share their bucket for good, and each such fit says so.
     warnings.simplefilter("ignore", DecodingWarning)
     search.set_params(scoring=ProgressScorer(l1_scorer, bar)).fit(typed)

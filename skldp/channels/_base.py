@@ -129,14 +129,17 @@ class Channel(ABC):
         TypeError
             If an attribute has cohorts: `CohortHashEncoder` draws them.
         """
+        encodings = [attribute.encoding for attribute in self.attributes]
+        for encoding in encodings:
+            if not isinstance(encoding, Alphabet):
+                raise TypeError(
+                    "The channel takes hashed values: CohortHashEncoder encodes them into cohorts "
+                    "and buckets."
+                )
         if len(columns) != len(self.attributes):
             raise ValueError(
                 f"The channel has {len(self.attributes)} attribute(s), got {len(columns)} columns."
             )
-        encodings = [attribute.encoding for attribute in self.attributes]
-        for encoding in encodings:
-            if not isinstance(encoding, Alphabet):
-                raise TypeError("CohortHashEncoder encodes values into cohorts and buckets.")
         codes = [
             cast(Alphabet, one).lookup(column)
             for one, column in zip(encodings, columns, strict=True)
@@ -196,9 +199,11 @@ class Channel(ABC):
         stream = random_stream(random_state, "skldp.channels", self.fingerprint, *content)
         if has_unknown:
             for one, part, codes_of_part in zip(self.attributes, parts, narrow, strict=True):
+                if not isinstance(one.encoding, Alphabet):
+                    continue
                 unknown = np.flatnonzero(part[:, 0] < 0)
                 codes_of_part[unknown, 0] = random_integers(
-                    cast(Alphabet, one.encoding).n_categories,
+                    one.encoding.n_categories,
                     unknown.size,
                     stream,
                     dtype=codes_of_part.dtype,

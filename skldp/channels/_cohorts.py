@@ -294,15 +294,18 @@ class CohortChannel(AttributeChannel):
         -------
         ndarray of float64 of shape (S,)
             Variances for randomly hashed candidates, to first order in their sharing of buckets:
-            the diagonal of the sandwich, plus γ / (1 - γ) times its mean, γ = S / (C (k - 1)); inf
-            where there are more candidates than the cohorts can tell apart. Our own derivation.
+            the diagonal of the sandwich, plus γ / (1 - γ) times its mean, γ = S / (C (k - 1)), or
+            (γ - 1/C) / (1 - γ) times for a closed alphabet, with S - 1 for S; inf where there are
+            more candidates than the cohorts can tell apart. Our own derivation. A closed alphabet
+            behind several hashes is taken for an open one.
         """
         self._require_information()
         n_reports = check_integer(n_reports, "n_reports", minimum=1)
         p = np.asarray(frequencies, dtype=np.float64)
         hashing = self.hashing
         filled = 1.0 - (1.0 - 1.0 / hashing.n_buckets) ** hashing.n_hashes
-        own = p + (1.0 - p) * filled  # P(a bit of s is set)
+        shared = hashing.collision_probability
+        own = p + (1.0 - p) * shared  # P(a bit of s is set)
         offset, slope = float(self.bucket.offset), float(self.bucket.slope)
 
         def diagonal(share: Any) -> Any:
@@ -312,20 +315,30 @@ class CohortChannel(AttributeChannel):
             return rate * (1.0 - rate) / slope**2 + share**2
 
         n_bits = hashing.n_buckets * filled
-        gram = n_bits * (1.0 - filled)
-        middle = n_bits * (1.0 - filled) ** 2 * diagonal(own)
-        middle += hashing.n_buckets * (1.0 - filled) * filled**2 * diagonal(filled)
-        middle += n_bits * (hashing.n_hashes - 1) * p - (gram * p) ** 2
+        gram = n_bits * (1.0 - shared)
+        middle = n_bits * (1.0 - shared) ** 2 * diagonal(own)
+        middle += hashing.n_buckets * (1.0 - filled) * shared**2 * diagonal(filled)
+        mean = gram * p
+        if isinstance(self.bucket, KRRChannel):
+            mean += (n_bits - hashing.n_buckets * shared) * offset / slope
+        middle += n_bits * (hashing.n_hashes - 1) * p - mean**2
         # Others in the buckets of s: their spread over the hash functions is no variance of the
         # estimate, and they are estimated themselves, from all C cohorts, this one included.
-        overlap = (gram * filled) * (1.0 - filled) * hashing.n_buckets / (hashing.n_buckets - 1)
+        overlap = gram * shared * (1.0 - filled) * hashing.n_buckets / (hashing.n_buckets - 1)
         spread = np.square(p).sum() - p**2
         middle -= overlap * (spread + (p.sum() - p - spread) / hashing.n_cohorts)
-        first = middle / gram**2 / n_reports
-        load = len(p) / (hashing.n_cohorts * (hashing.n_buckets - 1))
+        first: NDArray[np.float64] = middle / gram**2 / n_reports
+        is_closed = hashing.alphabet is not None and hashing.n_hashes == 1
+        load = (len(p) - is_closed) / (hashing.n_cohorts * (hashing.n_buckets - 1))
+        if shared == 0.0:
+            return first
         if load >= 1.0:
             return np.full(len(p), np.inf)
-        return first + first.mean() * load / (1.0 - load)  # type: ignore[no-any-return]
+        # The mean inverse eigenvalue of the normal equations: Marchenko-Pastur, and for a closed
+        # alphabet that of a sum of C free projections.
+        excess = max(load - is_closed / hashing.n_cohorts, 0.0) / (1.0 - load)
+        first += first.mean() * excess
+        return first
 
     def simulate_counts(
         self,

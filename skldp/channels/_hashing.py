@@ -128,6 +128,17 @@ class Hashing:
         return sha256(json.dumps(parameters).encode()).hexdigest()
 
     @property
+    def collision_probability(self) -> float:
+        """P(a bucket of one value is also one of another's), over hash families."""
+        k = self.n_buckets
+        if self.alphabet is None or self.n_hashes > 1 or self.alphabet.n_categories < 2:
+            return float(1.0 - (1.0 - 1.0 / k) ** self.n_hashes)
+        size = self.alphabet.n_categories
+        each, one_more = divmod(size, k)  # values in each bucket, and buckets with one more
+        pairs = one_more * (each + 1) * each + (k - one_more) * each * (each - 1)
+        return pairs / (size * (size - 1))
+
+    @property
     def code_dtype(self) -> Any:
         """Narrowest unsigned dtype of a cohort and a bucket."""
         return np.min_scalar_type(max(self.n_cohorts, self.n_buckets) - 1)

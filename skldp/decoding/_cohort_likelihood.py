@@ -93,13 +93,15 @@ def cohort_maximum_likelihood(
             gain -= totals * (new - m)
         return float(gain.sum())
 
+    rounding = 1e-13 * float(totals.sum())
+    goal = tolerance * system.n_candidates + rounding
+    if missing(start, rates(start)) <= goal:
+        return start
     # Inside the simplex, so that no report is as good as impossible.
     p = 0.95 * start + 0.05 / system.n_candidates
     m = rates(p)
     gap = missing(p, m)
-    # (The gradient has n terms: below 1e-13 of them there is only rounding.)
-    goal = tolerance * system.n_candidates + 1e-13 * float(totals.sum())
-    is_slow = False
+    is_slow, accuracy = False, 0.05
     for _ in range(_MAX_ROUNDS):
         if gap <= goal:
             return p
@@ -121,19 +123,23 @@ def cohort_maximum_likelihood(
             sum_at_most_one=sum_at_most_one,
             start=p,
             tolerance=1e-14,
-            absolute_tolerance=max(0.05 * gap, 0.2 * goal) / slope**2,
+            absolute_tolerance=accuracy * gap / slope**2,
             max_passes=_MAX_PASSES,
         )
-        # Fisher scoring can overshoot; halve the step until the likelihood does not fall.
+        # Scoring can overshoot; halve the step until the likelihood does not fall.
         candidate = fit.p
         new = rates(candidate)
         for _ in range(20):
-            if rise(m, new) > 0.0:
+            if rise(m, new) > -rounding:
                 break
             candidate = 0.5 * (candidate + p)
             new = rates(candidate)
         else:
-            break
+            # The gap was a loose bound, and the fit is no better than its start: fit closer.
+            accuracy *= 0.03
+            if accuracy < 1e-7:
+                break
+            continue
         p, m, before = candidate, new, gap
         gap = missing(p, m)
         is_slow = is_slow or gap > 0.5 * before

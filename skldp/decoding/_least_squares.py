@@ -117,10 +117,23 @@ def least_squares(system: CohortSystem, target: NDArray[np.float64]) -> LinearFi
         return system.normal(p)
 
     operator = LinearOperator((size, size), matvec=normal, dtype=np.float64)
-    # In the plain system most of the right-hand side is the total, which the first steps solve.
-    accuracy = _RELATIVE_TOLERANCE * float(np.linalg.norm(right - right.mean()))
-    # From zero, the iterates stay in the row space: the limit has the least norm.
-    p, failed = cg(operator, right, rtol=1e-14, atol=accuracy, maxiter=_MAX_ITERATIONS)
+    # From a point of the row space the iterates stay in it: the limit has the least norm. In the
+    # plain system nearly all of the right-hand side is the total, along the one eigenvector of
+    # a large eigenvalue: start at the uniform distribution, and scale that direction down.
+    start, shrunk = np.zeros(size), None
+    if system.centre == 0.0:
+        start = system.adjoint((system.weights > 0.0).astype(np.float64))
+        start /= start.sum()
+        image = normal(start)
+        right = right - image
+        excess = 1.0 - system.scale * float(start @ start) / float(start @ image)
+        if excess > 0.0:
+            total = excess / float(start @ start) * start
+            shrunk = LinearOperator(
+                (size, size), matvec=lambda p: p - float(total @ p) * start, dtype=np.float64
+            )
+    p, failed = cg(operator, right, rtol=_RELATIVE_TOLERANCE, maxiter=_MAX_ITERATIONS, M=shrunk)
+    p += start
     if failed:
         warnings.warn(
             f"The least-squares decoder stopped after {n_passes} iterations without reaching its "

@@ -123,9 +123,9 @@ def solve_on_simplex(
         return max(value, 0.0), system.adjoint(residual)
 
     unit = np.full(size, system.scale) if scale is None else scale
-    # A random table has its largest eigenvalue near (1 + √γ)² units; where that is too small the
-    # quadratic bound fails, and the step is shortened.
-    lipschitz = (1.0 + np.sqrt(min(system.load, size))) ** 2 / 1.5
+    # A random table has its largest eigenvalue near (1 + √γ)² units, and fewer are in play on a
+    # face of the simplex. Where the quadratic bound fails, the step is shortened.
+    lipschitz = (1.0 + np.sqrt(min(system.load, size))) ** 2 / 2.5
     value, gradient = evaluate(p)
     n_passes, momentum = 1, 1.0
     point, point_gradient = p, gradient
@@ -146,11 +146,11 @@ def solve_on_simplex(
         curvature = float(step @ (new_gradient - point_gradient))
         length = float(step @ (unit * step))
         if curvature > lipschitz * length * (1 + 1e-9):
-            lipschitz = max(1.5 * lipschitz, curvature / length)
-            point, point_gradient, momentum = p, gradient, 1.0
+            lipschitz = max(1.1 * lipschitz, curvature / length)
             continue
         if float((unit * (point - candidate)) @ (candidate - p)) > 0:
-            momentum = 1.0  # the momentum points uphill
+            momentum = 1.0  # it points uphill: start again, with a longer step
+            lipschitz *= 0.9
         following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
         ahead = (momentum - 1.0) / following
         point = candidate + ahead * (candidate - p)

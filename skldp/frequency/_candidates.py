@@ -90,7 +90,13 @@ def _for_attribute(attribute: Any, given: Any, complete: bool) -> Candidates:
     distinct = set(values.tolist())
     if len(distinct) != len(values):
         raise ValueError("candidates must be distinct; some are listed more than once.")
-    if closed is not None and closed.lookup(values).min() < 0:
-        raise ValueError("Some candidates are not in the closed alphabet of the encoder.")
-    covers_all = closed is not None and len(values) == closed.n_categories
-    return Candidates(values, complete or covers_all)
+    if closed is not None:
+        if closed.lookup(values).min() < 0:
+            raise ValueError("Some candidates are not in the closed alphabet of the encoder.")
+        # Permutations keep the others out of a listed value's bucket: they are no even noise.
+        if len(values) < closed.n_categories:
+            raise ValueError(
+                "A closed alphabet is estimated as a whole: leave candidates out, and select the "
+                "categories of interest afterwards."
+            )
+    return Candidates(values, complete or closed is not None)

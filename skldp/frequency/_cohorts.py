@@ -87,6 +87,15 @@ class CohortProblem:
     def _centred_system(self) -> CohortSystem:
         return self._system(self._filled)
 
+    @property
+    def _load(self) -> float:
+        """γ; permutations of a closed alphabet take one dimension less, or separate everything."""
+        load, hashing = self._linear_system.load, self.channel.hashing
+        if hashing.alphabet is None or hashing.n_hashes > 1:
+            return load
+        size = hashing.alphabet.n_categories
+        return 0.0 if size <= hashing.n_buckets else load * (size - 1) / size
+
     def unbiased(self) -> NDArray[np.float64]:
         system = self._linear_system
         hashing = self.channel.hashing
@@ -103,9 +112,9 @@ class CohortProblem:
                 DecodingWarning,
                 stacklevel=2,
             )
-        elif system.load > _ILL_CONDITIONED:
+        elif self._load > _ILL_CONDITIONED:
             warnings.warn(
-                f"S / (C (k - 1)) = {system.load:.2f} is near 1: the candidates' buckets are "
+                f"S / (C (k - 1)) = {self._load:.2f} is near 1: the candidates' buckets are "
                 f"nearly dependent, and noise is amplified. {advice}",
                 DecodingWarning,
                 stacklevel=2,

@@ -135,6 +135,14 @@ class Decoding:
         """Values whose frequencies are estimated, for each attribute."""
         return [one.values for one in self._candidates]
 
+    @property
+    def unexplained(self) -> list[float]:
+        """Share of values that the categories do not list, for each attribute."""
+        return [
+            0.0 if listed.is_complete else float(np.clip(1.0 - estimate.raw.sum(), 0.0, 1.0))
+            for listed, estimate in zip(self._candidates, self.estimates, strict=True)
+        ]
+
     @cached_property
     def errors(self) -> list[NDArray[np.float64]]:
         """Standard errors of the raw estimates. They can cost more than the estimates."""

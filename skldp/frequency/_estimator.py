@@ -39,7 +39,8 @@ class FrequencyEstimator(BaseEstimator):
     complete : bool, default=False
         Whether the candidates cover every value. If not, values that they lack are allowed for
         (as noise of mean zero), frequencies sum to at most 1, and ``unexplained_mass_`` estimates
-        the rest.
+        the rest. To ask the same reports for another list, merge them into a new estimator:
+        ``FrequencyEstimator(candidates=others).merge(server)``.
     decoder : str, default="auto"
         For a fixed alphabet "inversion" or "maximum_likelihood"; for candidates "least_squares",
         "constrained_least_squares" or "maximum_likelihood"; "auto" is the first of each.
@@ -75,7 +76,9 @@ class FrequencyEstimator(BaseEstimator):
     raw_frequencies_ : ndarray of float64 of shape (k,), or list of ndarray
         Unbiased estimate, before projection and constraints.
     unexplained_mass_ : float, or list of float
-        One minus the sum of ``frequencies_``: the share of values that candidates lack.
+        Share of values that candidates lack: 0 for a complete list, otherwise one minus the sum
+        of ``raw_frequencies_``, cut to [0, 1]. (A projection cuts negative noise off and keeps
+        the positive one, so ``frequencies_`` sum to more where candidates are many and rare.)
     standard_errors_ : ndarray of float64 of shape (k,), or list of ndarray
         Estimated standard errors of ``raw_frequencies_``, users being a random sample; NaN for
         more candidates than the cohorts can tell apart. Computed when asked for.
@@ -316,9 +319,7 @@ attributes
     @property
     def unexplained_mass_(self) -> Any:
         """Estimated frequency of everything that the categories do not list."""
-        return self._unlist(
-            [1.0 - float(one.frequencies.sum()) for one in self._decoded().estimates]
-        )
+        return self._unlist(self._decoded().unexplained)
 
     @property
     def categories_(self) -> Any:

@@ -270,7 +270,7 @@ class CohortHashEncoder(_Encoder):
 
         Parameters
         ----------
-        input_features : array-like of str of shape (n_features_in_,), default=None
+        input_features : array-like of str of shape (`n_features_in_`,), default=None
             Names of the input columns; those seen by `fit`, or x0, x1, ..., by default.
 
         Returns

@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from skldp.channels import Codes, MissingValueError, carried_channel, check_values
+from skldp.channels import (
+    Codes,
+    MissingValueError,
+    carried_channel,
+    carried_encoding,
+    check_values,
+)
 from skldp.exceptions import ChannelError
 
 __all__ = ["input_names", "read_columns"]
@@ -43,7 +49,8 @@ def read_columns(estimator: Any, X: Any, *, reset: bool) -> list[NDArray[Any]]:
         neither strings nor integers.
     """
     name = type(estimator).__name__
-    if not isinstance(X, Codes) and carried_channel(X) is not None:
+    is_encoded = isinstance(X, Codes) or carried_encoding(X) is not None
+    if not is_encoded and carried_channel(X) is not None:
         raise ChannelError(
             f"{name} got reports that are private already; randomizing them again would only "
             "add noise. Use one mechanism per pipeline."

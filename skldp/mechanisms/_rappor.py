@@ -125,11 +125,12 @@ class RapporTransformer(MechanismTransformer):
                 cohort = [f"{name}_byte{i}" for i in range(4)] if self.packed else [name]
                 columns += cohort
                 bits -= len(cohort)
-                symbols: Any = (f"bit{j}" for j in range(bits))
+                # ("bits0": the cohort of a packed report has byte0 to byte3.)
+                one = "bits" if self.packed else "bit"
+                suffixes: Any = (f"{one}{j}" for j in range(bits))
+            elif self.packed:
+                suffixes = (f"byte{i}" for i in range(bits))
             else:
-                symbols = encoding.values
-            columns += [
-                f"{name}_{suffix}"
-                for suffix in ((f"byte{i}" for i in range(bits)) if self.packed else symbols)
-            ]
+                suffixes = encoding.values
+            columns += [f"{name}_{suffix}" for suffix in suffixes]
         return np.array(columns, dtype=object)

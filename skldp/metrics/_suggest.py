@@ -10,6 +10,7 @@ from skldp.channels import AttributeChannel, CohortChannel, Hashing, KRRChannel,
 __all__ = ["Suggestion", "suggest_parameters"]
 
 _LARGEST_LOAD = 0.25  # S / (C (k - 1)): beyond it the candidates' shared buckets cost a third
+_LARGEST_TABLE = 2**30  # buckets of all candidates in all cohorts that a server should hold
 _RAPPOR_BUCKETS = tuple(2**i for i in range(3, 13))
 
 
@@ -61,7 +62,8 @@ def suggest_parameters(
     -----
     For k-RR and k-RAPPOR the risks of Kairouz et al. (2016). For cohorts our own first-order
     formula, `CohortChannel.variance`: buckets in powers of two, and the smallest power of two of
-    cohorts for which candidates share few buckets, S / (C (k - 1)) <= 1/4. The loss is that of
+    cohorts for which candidates share few buckets, S / (C (k - 1)) <= 1/4, as long as the server's
+    table of S C buckets stays below 2^30. The loss is that of
     the unbiased estimate; a projection lowers it, more so where the noise is large.
 
     Examples
@@ -86,10 +88,17 @@ def suggest_parameters(
     for n_buckets in _RAPPOR_BUCKETS:
         hashing = _with_cohorts(n_buckets, n_categories, alphabet)
         channels.append(CohortChannel.for_epsilon(epsilon, hashing, "rappor", packed=True))
+    channels = [one for one in channels if _table_size(one, n_categories) <= _LARGEST_TABLE]
     uniform = np.full(n_categories, 1.0 / n_categories)
     losses = [float(channel.variance(uniform, n_users).sum()) for channel in channels]
     best = int(np.argmin(losses))
     return Suggestion(channels[best], losses[best])
+
+
+def _table_size(channel: Any, n_categories: int) -> int:
+    if not isinstance(channel, CohortChannel):
+        return 0
+    return channel.hashing.n_cohorts * n_categories
 
 
 def _with_cohorts(n_buckets: int, n_categories: int, alphabet: Any) -> Hashing:

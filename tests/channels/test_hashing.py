@@ -340,13 +340,24 @@ def test_permutations_are_uniform():
     assert ((counts - 1000) ** 2 / 1000).sum() < chi2.isf(FALSE_ALARM, 23)
 
 
+@pytest.mark.parametrize(("size", "k"), [(2, 2), (7, 3), (7, 7), (5, 9), (100, 16)])
+def test_collision_probability_is_that_of_the_buckets(size, k):
+    hashing = Hashing(k, 3, alphabet=Alphabet(size))
+    for buckets in hashing.table(np.arange(size))[:, 0]:
+        pairs = (buckets[:, np.newaxis] == buckets).sum() - size
+        assert hashing.collision_probability == pairs / (size * (size - 1))
+    assert Hashing(k, 3).collision_probability == pytest.approx(1 / k)
+    assert Hashing(k, 3, 2).collision_probability == pytest.approx(1 - (1 - 1 / k) ** 2)
+
+
 def test_equal_words_keep_the_order_of_the_alphabet(monkeypatch):
     # Words of 64 bits do not collide in practice, so they are made to.
-    hashing = Hashing(3, 2, alphabet=Alphabet(6, tuple("fedcba")))
-    monkeypatch.setattr(
-        Hashing, "_words", lambda self, digests, number: np.array([5, 1, 5, 1, 5, 0], np.uint64)
-    )
-    assert hashing.table(list("fedcba"))[0, 0].tolist() == [0, 1, 1, 2, 2, 0]
+    words = np.arange(300, dtype=np.uint64) * np.uint64(7) % np.uint64(5)
+    hashing = Hashing(300, 2, alphabet=Alphabet(300, tuple(range(1, 301))))
+    monkeypatch.setattr(Hashing, "_words", lambda self, digests, number: words.copy())
+    rank = {i: rank for rank, i in enumerate(sorted(range(300), key=lambda i: (words[i], i)))}
+    expected = [rank[i] for i in range(300)]
+    assert hashing.table(np.arange(1, 301))[:, 0].tolist() == [expected] * 2
 
 
 # -- the bias of the reduction ---------------------------------------------------------------
