@@ -190,10 +190,10 @@ display.figure_.savefig(output / "tail_numbers.png", dpi=150)
 # What the list lacks
 # -------------------
 #
-# The estimate also says how much mass the candidates leave unexplained. It comes from the unbiased
-# estimates, whose errors cancel in a sum; the projected ones, without a negative entry among
-# thousands of candidates, would fill the gap with noise. (The standard error takes the estimates as
-# uncorrelated.)
+# The estimate also says how much mass the candidates leave unexplained. It comes from the
+# unbiased estimates, whose errors cancel in a sum; the projected ones, without a negative entry
+# among thousands of candidates, would fill the gap with noise. (The standard error takes the
+# estimates as uncorrelated.)
 
 print("\nMass of the aircraft that are not on the list\n")
 print(

@@ -210,7 +210,8 @@ def test_unexplained_mass_is_unbiased():
         filled.append(1 - fitted.frequencies_.sum())
     # The family of hash functions is one, which leaves an offset of its own: a tenth of the sd.
     assert abs(np.mean(masses) - 0.4) < 5 * np.std(masses) / np.sqrt(200) + 0.02
-    assert np.mean(filled) < 0.3  # why it is not read off the projection
+    # Why it is not read off the projection, which fills the gap with noise:
+    assert np.mean(filled) < np.mean(masses) - 5 * np.std(filled) / np.sqrt(200)
 
 
 def test_what_is_shown_belongs_together_whatever_is_set_afterwards():

@@ -107,7 +107,7 @@ def pipeline_of(mechanism, candidates=CANDIDATES, **parameters):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("alphabet", [None, [*CANDIDATES, "plum"]], ids=["open", "closed"])
+@pytest.mark.parametrize("alphabet", [None, CANDIDATES[::-1]], ids=["open", "closed"])
 @pytest.mark.parametrize("values", TEXT.values(), ids=TEXT.keys())
 def test_text_in_every_container(values, alphabet, mechanism):
     pipeline = pipeline_of(mechanism, alphabet=alphabet)
@@ -126,7 +126,7 @@ def test_text_in_every_container(values, alphabet, mechanism):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("values", INTEGERS.values(), ids=INTEGERS.keys())
 def test_integers_in_every_container(values, mechanism):
-    for alphabet in (None, 5):
+    for alphabet in (None, 4):
         pipeline = pipeline_of(mechanism, [0, 1, 2, 3], alphabet=alphabet)
         server = pipeline.fit(values, encoder__cohorts=np.repeat(np.arange(4), 8))["server"]
         np.testing.assert_allclose(server.raw_frequencies_, [0.5, 0.25, 0.25, 0], atol=1e-9)
