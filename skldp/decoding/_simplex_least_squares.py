@@ -22,7 +22,9 @@ class SimplexFit:
     p : ndarray of shape (S,)
         Not negative; its sum is 1, or at most 1.
     gap : float
-        Duality gap relative to the objective: an upper bound on the relative error.
+        Duality gap relative to the objective: an upper bound on the relative error. (Relative to
+        the sum of squares of the target where there are more candidates than rows, for these may
+        fit everything.)
     n_passes : int
         Multiplications by Xᵀ W X.
     """
@@ -122,6 +124,9 @@ def solve_on_simplex(
         value = 0.5 * float((image * (residual - weighted_target)).sum()) + constant
         return max(value, 0.0), system.adjoint(residual)
 
+    # Exact data leave nothing to be relative to; rounding ends at 1e-15 of the sum of squares.
+    # Nor do candidates that are more than the rows: they fit the noise as well.
+    smallest = max((1e-8 if system.load < 1.0 else 1.0) * constant, np.finfo(float).tiny)
     unit = np.full(size, system.scale) if scale is None else scale
     # A random table has its largest eigenvalue near (1 + √γ)² units, and fewer are in play on a
     # face of the simplex. Where the quadratic bound fails, the step is shortened.
@@ -134,8 +139,7 @@ def solve_on_simplex(
         if sum_at_most_one:
             slack = min(slack, 0.0)
         gap = max(float(gradient @ p) - float(slack), 0.0)
-        # Exact data leave nothing to be relative to; rounding ends at 1e-15 of the constant.
-        floor = max(value, 1e-8 * constant, np.finfo(float).tiny)
+        floor = max(value, smallest)
         if gap <= max(tolerance * floor, absolute_tolerance) or n_passes >= max_passes:
             break
         candidate = project(point - point_gradient / (lipschitz * unit))
