@@ -13,7 +13,10 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from targets import MEASUREMENTS  # noqa: E402
+import cohorts  # noqa: E402
+import targets  # noqa: E402
+
+MEASUREMENTS = targets.MEASUREMENTS | cohorts.MEASUREMENTS
 
 ROW = "{:<45} {:>10} {:>10} {:<8} {:>8} {:>8}  {}"
 
