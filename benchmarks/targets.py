@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from measuring import Result, absolute, extra_memory, side_by_side
+from noise import noise
 
 from skldp.channels._counting import count_codes, sum_packed_bits
 from skldp.channels._kernels import randomize_codes, randomize_one_hot
@@ -248,5 +249,6 @@ MEASUREMENTS: dict[str, Callable[[float, int], Iterator[Result]]] = {
     "column-sums": column_sums,
     "counting": counting,
     "simplex": simplex,
+    "noise": noise,
     "import": imports,
 }

@@ -52,9 +52,7 @@ class Simulated(NamedTuple):
         return self.offset + self.slope * self.shares
 
 
-def simulate(
-    rng, table, n_buckets, p, n_reports, epsilon, *, bits=False, rest=0.0, centred=True
-):
+def simulate(rng, table, n_buckets, p, n_reports, epsilon, *, bits=False, rest=0.0, centred=True):
     """Reports of O-RR, or of O-RAPPOR (`bits`; one hash, or bits drawn as if independent)."""
     n_hashes = table.shape[1]
     system = system_of(table, n_buckets, n_reports, centred=centred)

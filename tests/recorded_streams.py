@@ -5,7 +5,7 @@ import numpy as np
 from skldp.random import WordStream
 
 
-class RecordedStream:
+class RecordedStream(WordStream):
     """Serves the bits of a keyed stream and keeps every array it filled."""
 
     def __init__(self, key=bytes(32)):
@@ -20,7 +20,7 @@ class RecordedStream:
         return self.fill(np.empty(n, dtype=np.uint64))
 
 
-class PlannedStream:
+class PlannedStream(WordStream):
     """Serves the given arrays one after the other; asks for exactly their sizes."""
 
     def __init__(self, *arrays):

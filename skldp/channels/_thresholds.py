@@ -6,16 +6,17 @@ on e^ε that holds in exact arithmetic; the realised likelihood ratio is therefo
 as a statement about integers, not about floats.
 """
 
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+
+from skldp.random._exact import exp_bounds
 
 __all__ = ["WORD", "exp_lower_bound", "flip_threshold", "replacement_threshold"]
 
 WORD = 2**64
 """Number of values of a 64-bit word: the common denominator of all realised probabilities."""
 
-# 60 digits are three times what a 64-bit threshold resolves.
-_CONTEXT = Context(prec=60, rounding=ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
+# Three times what a 64-bit threshold resolves.
+_N_DECIMAL_DIGITS = 60
 
 # Beyond e^1000 every threshold is 1 already; a smaller exponent is still a lower bound, and
 # keeps the big integers small.
@@ -23,17 +24,11 @@ _LARGEST_EXPONENT = Fraction(1000)
 
 
 def exp_lower_bound(exponent: Fraction) -> Fraction:
-    """Return a rational number that is at most e^exponent (exponent >= 0), and at least 1.
-
-    `decimal` rounds the quotient down and its ``exp`` correctly (to the nearest, whatever the
-    context says), so one unit in the last place below it is a strict lower bound.
-    """
+    """Return a rational number that is at most e^exponent (exponent >= 0), and at least 1."""
     if exponent < 0:
         raise ValueError("exponent must not be negative.")
-    exponent = min(exponent, _LARGEST_EXPONENT)
-    argument = _CONTEXT.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
-    below = _CONTEXT.next_minus(_CONTEXT.exp(argument))
-    return max(Fraction(below), Fraction(1))
+    lower, _ = exp_bounds(min(exponent, _LARGEST_EXPONENT), _N_DECIMAL_DIGITS)
+    return max(lower, Fraction(1))
 
 
 def _ceiling(value: Fraction) -> int:

@@ -83,8 +83,7 @@ def test_small_systems_have_the_variances_of_all_possible_reports(bits, n_hashes
     p = rng.dirichlet(np.ones(size))
     offset, slope = rappor(epsilon, n_hashes) if bits else krr(epsilon, n_buckets)
     covariances = [
-        enumerated_covariance(buckets, n_buckets, p, offset, slope, bits=bits)
-        for buckets in table
+        enumerated_covariance(buckets, n_buckets, p, offset, slope, bits=bits) for buckets in table
     ]
     expected = explicit_variances(system, covariances)
     noise = noise_of(system.scatter(p), offset, slope, bits=bits)

@@ -15,7 +15,9 @@ def iterative(monkeypatch):
 
 
 @pytest.mark.parametrize("centred", [True, False])
-@pytest.mark.parametrize("shape", [(50, 20, 8, 1), (30, 10, 16, 2), (12, 30, 4, 3), (60, 2, 90, 1)])
+@pytest.mark.parametrize(
+    "shape", [(50, 20, 8, 1), (30, 10, 16, 2), (12, 30, 4, 3), (60, 2, 90, 1)]
+)
 def test_dense_and_iterative_solutions_are_that_of_lstsq(shape, centred, monkeypatch):
     size, n_cohorts, n_buckets, n_hashes = shape
     rng = np.random.default_rng(size)

@@ -20,9 +20,7 @@ from skldp.exceptions import DecodingWarning
 
 def fit(data, *, bits=False, sum_at_most_one=False, start=None, **settings):
     if start is None:
-        start = simplex_least_squares(
-            data.system, data.target, sum_at_most_one=sum_at_most_one
-        ).p
+        start = simplex_least_squares(data.system, data.target, sum_at_most_one=sum_at_most_one).p
     return cohort_maximum_likelihood(
         data.system,
         data.shares,

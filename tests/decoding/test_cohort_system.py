@@ -59,9 +59,7 @@ def test_every_product_is_that_of_the_explicit_matrix(shape, centred, way):
     close(system.scatter(p).reshape(-1), (matrix + system.centre) @ p)
     close(system.gather(rows), (matrix + system.centre).T @ rows.reshape(-1))
     by_cohort = matrix.reshape(n_cohorts, n_buckets, size)
-    close(
-        np.array(list(system.cohort_scores(rows))), np.einsum("cys,cy->cs", by_cohort, rows)
-    )
+    close(np.array(list(system.cohort_scores(rows))), np.einsum("cys,cy->cs", by_cohort, rows))
     # <X p, u> = <p, Xᵀ u>
     left, right = (system.forward(p) * rows).sum(), p @ system.adjoint(rows)
     assert abs(left - right) <= 1e-12 * np.abs(system.forward(p) * rows).sum()

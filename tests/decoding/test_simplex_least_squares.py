@@ -52,12 +52,8 @@ def test_the_objective_is_that_of_clarabel(shape, mass, even, sum_at_most_one):
     residual = cvxpy.multiply(root, matrix @ p - target.reshape(-1))
     constraint = cvxpy.sum(p) <= 1 if sum_at_most_one else cvxpy.sum(p) == 1
     problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(residual) / 2), [constraint])
-    problem.solve(
-        solver=cvxpy.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11
-    )
-    found = simplex_least_squares(
-        system, target, sum_at_most_one=sum_at_most_one, tolerance=1e-9
-    )
+    problem.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    found = simplex_least_squares(system, target, sum_at_most_one=sum_at_most_one, tolerance=1e-9)
     assert found.p.min() >= 0
     assert found.p.sum() <= 1 + 1e-12
     assert sum_at_most_one or abs(found.p.sum() - 1) <= 1e-12
@@ -90,9 +86,7 @@ def test_conditions_of_optimality_hold(even, sum_at_most_one):
 def test_the_gap_bounds_what_is_missing(even, sum_at_most_one):
     rng = np.random.default_rng(12)
     system, target = random_problem(rng, 80, 6, 24, even=even)
-    best = simplex_least_squares(
-        system, target, sum_at_most_one=sum_at_most_one, tolerance=1e-13
-    )
+    best = simplex_least_squares(system, target, sum_at_most_one=sum_at_most_one, tolerance=1e-13)
     least = objective(system, target, best.p)
     gaps = []
     for tolerance in (1.0, 1e-1, 1e-2, 1e-4, 1e-6):
@@ -143,9 +137,12 @@ def test_converges_where_least_squares_has_no_answer(shape, load):
     table = random_table(rng, size, n_cohorts, n_buckets)
     data = simulate(rng, table, n_buckets, zipf(size), np.full(n_cohorts, 10_000), 2.0)
     for sum_at_most_one in (False, True):
-        assert simplex_least_squares(
-            data.system, data.target, sum_at_most_one=sum_at_most_one
-        ).n_passes <= 300
+        assert (
+            simplex_least_squares(
+                data.system, data.target, sum_at_most_one=sum_at_most_one
+            ).n_passes
+            <= 300
+        )
 
 
 @pytest.mark.parametrize("sum_at_most_one", [False, True])
