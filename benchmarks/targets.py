@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from measuring import Result, absolute, extra_memory, side_by_side
 from noise import noise
+from weights import weights
 
 from skldp.channels._counting import count_codes, sum_packed_bits
 from skldp.channels._kernels import randomize_codes, randomize_one_hot
@@ -249,6 +250,7 @@ MEASUREMENTS: dict[str, Callable[[float, int], Iterator[Result]]] = {
     "column-sums": column_sums,
     "counting": counting,
     "simplex": simplex,
+    "weights": weights,
     "noise": noise,
     "import": imports,
 }

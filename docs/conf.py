@@ -61,7 +61,7 @@ html_theme_options = {
     "logo": {"text": "skldp"},
     "show_prev_next": False,
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

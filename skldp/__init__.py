@@ -2,16 +2,32 @@
 
 from skldp.exceptions import ChannelError, DecodingWarning, PrivacyWarning
 from skldp.frequency import FrequencyEstimator
+from skldp.mean import (
+    ADPMMeanEstimator,
+    AffineMeanEstimator,
+    LocalMeanEstimator,
+    ProportionalMeanEstimator,
+    SamplingMeanEstimator,
+    ThresholdMeanEstimator,
+    UniformMeanEstimator,
+)
 from skldp.mechanisms import CohortHashEncoder, KRRTransformer, RapporTransformer
 
 __all__ = [
+    "ADPMMeanEstimator",
+    "AffineMeanEstimator",
     "ChannelError",
     "CohortHashEncoder",
     "DecodingWarning",
     "FrequencyEstimator",
     "KRRTransformer",
+    "LocalMeanEstimator",
     "PrivacyWarning",
+    "ProportionalMeanEstimator",
     "RapporTransformer",
+    "SamplingMeanEstimator",
+    "ThresholdMeanEstimator",
+    "UniformMeanEstimator",
     "__version__",
 ]
 

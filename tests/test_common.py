@@ -12,7 +12,19 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
-from skldp import CohortHashEncoder, FrequencyEstimator, KRRTransformer, RapporTransformer
+from skldp import (
+    ADPMMeanEstimator,
+    AffineMeanEstimator,
+    CohortHashEncoder,
+    FrequencyEstimator,
+    KRRTransformer,
+    LocalMeanEstimator,
+    ProportionalMeanEstimator,
+    RapporTransformer,
+    SamplingMeanEstimator,
+    ThresholdMeanEstimator,
+    UniformMeanEstimator,
+)
 from skldp.channels import Alphabet, KRRChannel
 from skldp.utils.estimator_checks import mechanism_checks
 
@@ -50,6 +62,20 @@ ESTIMATORS = [
     FrequencyEstimator(channel=KRRChannel(1.0, 64), decoder="inversion"),
     FrequencyEstimator(channel=KRRChannel(1.0, 64), decoder="maximum_likelihood"),
 ]
+MEANS = [
+    ADPMMeanEstimator(bounds=(0, 1)),
+    ADPMMeanEstimator(bounds=(0, 1), clip_output=False),
+    ADPMMeanEstimator(bounds=(0, 1), solver="cvxpy"),
+    ADPMMeanEstimator(bounds=(0, 1), variance=0.1),
+    ADPMMeanEstimator(bounds=(0, 1), noise="gaussian"),
+    UniformMeanEstimator(bounds=(0, 1)),
+    ProportionalMeanEstimator(bounds=(0, 1)),
+    ThresholdMeanEstimator(bounds=(0, 1), noise="gaussian"),
+    AffineMeanEstimator(bounds=(0, 1), weights=np.sqrt),
+    SamplingMeanEstimator(bounds=(0, 1)),
+    LocalMeanEstimator(bounds=(0, 1)),
+    LocalMeanEstimator(bounds=(0, 1), noise="gaussian"),
+]
 
 
 def expected_failures(estimator):
@@ -73,6 +99,17 @@ def test_scikit_learn_checks(estimator, check):
     xfail_strict=True,
 )
 def test_scikit_learn_checks_with_metadata_routing(estimator, check):
+    with sklearn.config_context(enable_metadata_routing=True):
+        check(estimator)
+
+
+@parametrize_with_checks(MEANS)
+def test_scikit_learn_checks_of_means(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(MEANS)
+def test_scikit_learn_checks_of_means_with_metadata_routing(estimator, check):
     with sklearn.config_context(enable_metadata_routing=True):
         check(estimator)
 

@@ -59,6 +59,7 @@ PUBLIC_MODULES = [
     "skldp.decoding",
     "skldp.exceptions",
     "skldp.frequency",
+    "skldp.mean",
     "skldp.mechanisms",
     "skldp.metrics",
     "skldp.plotting",

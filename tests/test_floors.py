@@ -175,6 +175,8 @@ def test_sideways_exceptions_stay_on_one_floor():
         ("skldp.mechanisms._krr", "from skldp.frequency import FrequencyEstimator"),
         ("skldp.mechanisms._krr", "from skldp.metrics import l1_loss"),
         ("skldp.metrics._losses", "from skldp.plotting import FrequencyDisplay"),
+        ("skldp.mean._base", "from skldp.frequency import FrequencyEstimator"),
+        ("skldp.mean._adpm", "from skldp.plotting import SaturationDisplay"),
         ("skldp.metrics._losses", "from skldp import __version__"),
         ("skldp.channels._krr", "from ._base import Channel"),
         ("skldp.channels._krr", "import skldp.basement"),
@@ -242,7 +244,14 @@ def import_without(names, modules):
 
 
 def test_importing_skldp_needs_no_heavy_library():
-    modules = ["skldp", "skldp.metrics", "skldp.datasets", "skldp.plotting", "skldp.utils"]
+    modules = [
+        "skldp",
+        "skldp.mean",
+        "skldp.metrics",
+        "skldp.datasets",
+        "skldp.plotting",
+        "skldp.utils",
+    ]
     run = import_without(IMPORTED_ON_FIRST_USE, modules)
     assert run.returncode == 0, run.stderr
 

@@ -1,0 +1,250 @@
+"""The error of private means against the level of one group of users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skldp.mean import free_privacy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_FIGURE_SIZE = (6.4, 4.4)
+_COLOURS = ("#1f5f99", "#d1495b", "#8a6d3b", "#5b8c5a", "#7a5c99", "#33475b", "#c08497")
+_STYLES = ("-", "--", "-.", ":")
+_N_LEVELS = 100
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "SaturationDisplay draws with matplotlib, which is not installed. "
+            'Install it with: pip install "skldp[plot]"'
+        ) from error
+    return plt
+
+
+class SaturationDisplay:
+    """Error against the level ε2 of a group of users, with the threshold marked.
+
+    Beyond the threshold the error of :class:`~skldp.mean.ADPMMeanEstimator` stays the same: a
+    larger ε2 buys nothing, and the privacy up to there is free. Everything is computed from public
+    levels and formulas; there are no data in it.
+
+    Parameters
+    ----------
+    levels : array-like of shape (n_levels,)
+        Levels of the group, ascending and positive.
+    errors : mapping of str to array-like of shape (n_levels,)
+        Mean squared error of each estimator at these levels.
+    threshold : float, default=None
+        The level beyond which nothing is gained; None or infinity marks none.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves, set by :meth:`plot`.
+    figure_ : matplotlib Figure
+        Figure that contains the axes, set by :meth:`plot`.
+    lines_ : dict of str to matplotlib Line2D
+        The curves, set by :meth:`plot`.
+    threshold_line_ : matplotlib Line2D or None
+        The mark of the threshold, set by :meth:`plot`.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, or levels are not positive and ascending.
+
+    See Also
+    --------
+    skldp.mean.free_privacy : What each user's level could be lowered to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skldp import ADPMMeanEstimator, UniformMeanEstimator
+    >>> from skldp.plotting import SaturationDisplay
+    >>> display = SaturationDisplay.from_estimators(
+    ...     [ADPMMeanEstimator(bounds=(0, 1)), UniformMeanEstimator(bounds=(0, 1))],
+    ...     np.repeat([0.1, 1.0], 500),
+    ... )
+    >>> round(display.threshold, 6)
+    0.26
+    >>> sorted(display.lines_)
+    ['ADPM', 'Uniform']
+    """
+
+    def __init__(
+        self,
+        levels: ArrayLike,
+        errors: Mapping[str, ArrayLike],
+        *,
+        threshold: float | None = None,
+    ) -> None:
+        self.levels: NDArray[np.float64] = np.asarray(levels, dtype=np.float64)
+        if self.levels.ndim != 1 or self.levels.size < 2:
+            raise ValueError(
+                f"levels must have shape (n_levels,) with n_levels >= 2, got {self.levels.shape}."
+            )
+        if not (self.levels[0] > 0 and np.all(np.diff(self.levels) > 0)):
+            raise ValueError("levels must be positive and ascending.")
+        self.errors = {
+            str(name): np.asarray(values, dtype=np.float64) for name, values in errors.items()
+        }
+        if not self.errors:
+            raise ValueError("errors must hold at least one curve.")
+        for name, values in self.errors.items():
+            if values.shape != self.levels.shape:
+                raise ValueError(
+                    f"The errors of {name} must have shape {self.levels.shape}, got "
+                    f"{values.shape}."
+                )
+        self.threshold = threshold
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Any,
+        epsilon: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        levels: ArrayLike | None = None,
+        variance: Any = None,
+        ax: Axes | None = None,
+        **line_kwargs: Any,
+    ) -> SaturationDisplay:
+        """Compute and draw the errors of estimators while one group's level varies.
+
+        Parameters
+        ----------
+        estimators : private mean with Laplace noise, list of these, or mapping of str to these
+            Not necessarily fitted: ``expected_mse`` is all that is used.
+        epsilon : array-like of shape (n_users,)
+            Levels of all users.
+        group : array-like of bool of shape (n_users,), default=None
+            The users whose common level varies; None takes those with the largest one.
+        levels : array-like of shape (n_levels,), default=None
+            Values of their level; None takes a range around the threshold, from the smallest
+            positive level of the others.
+        variance : float or array-like of shape (n_features,), default=None
+            True variance of the data, see ``expected_mse``.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **line_kwargs : dict
+            Passed on to :meth:`matplotlib.axes.Axes.plot`.
+
+        Returns
+        -------
+        display : SaturationDisplay
+            The display that was drawn.
+
+        Raises
+        ------
+        ValueError
+            If the group is empty or everybody.
+        """
+        if not isinstance(estimators, Mapping):
+            listed = estimators if isinstance(estimators, list | tuple) else [estimators]
+            estimators = {
+                type(one).__name__.removesuffix("Estimator").removesuffix("Mean"): one
+                for one in listed
+            }
+        users: NDArray[np.float64] = np.asarray(epsilon, dtype=np.float64)
+        members = users == users.max() if group is None else np.asarray(group)
+        if members.shape != users.shape or members.dtype != np.bool_:
+            raise ValueError(f"group must be bool of shape {users.shape}.")
+        if members.all() or not members.any():
+            raise ValueError("group must be some of the users, not all and not none of them.")
+        threshold = cls._threshold(next(iter(estimators.values())), users, members)
+        if levels is None:
+            others = users[~members & (users > 0)]
+            low = others.min() if others.size and np.isfinite(others.min()) else 0.01
+            end = threshold if np.isfinite(threshold) else 100 * low
+            levels = np.geomspace(low, max(20 * low, 8 * end), _N_LEVELS)
+        positions = np.asarray(levels, dtype=np.float64)
+        errors = {
+            name: [
+                one.expected_mse(np.where(members, level, users), variance) for level in positions
+            ]
+            for name, one in estimators.items()
+        }
+        return cls(positions, errors, threshold=threshold).plot(ax, **line_kwargs)
+
+    @staticmethod
+    def _threshold(
+        estimator: Any, users: NDArray[np.float64], members: NDArray[np.bool_]
+    ) -> float:
+        """Return where the optimal estimate stops to use a larger level of the members."""
+        public = np.where(members, np.inf, users)
+        bounds = estimator.bounds
+        n_features = max(np.size(side) for side in bounds)
+        n_features = getattr(estimator, "n_features_in_", n_features)
+        lowered = free_privacy(
+            public, n_features=n_features, bounds=bounds, variance=estimator.variance
+        )
+        return float(lowered[members].max())
+
+    def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> SaturationDisplay:
+        """Draw, or draw once more.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **line_kwargs : dict
+            Passed on to :meth:`matplotlib.axes.Axes.plot`.
+
+        Returns
+        -------
+        display : SaturationDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        plt = _pyplot()
+        if ax is None:
+            _, ax = plt.subplots(figsize=_FIGURE_SIZE, layout="constrained")
+        self.lines_ = {}
+        for number, (name, values) in enumerate(self.errors.items()):
+            style = {
+                "color": _COLOURS[number % len(_COLOURS)],
+                "linestyle": _STYLES[number % len(_STYLES)],
+                "linewidth": 1.8,
+                "label": name,
+            }
+            (self.lines_[name],) = ax.plot(self.levels, values, **{**style, **line_kwargs})
+        self.threshold_line_ = None
+        if self.threshold is not None and np.isfinite(self.threshold):
+            self.threshold_line_ = ax.axvline(
+                self.threshold,
+                color="0.45",
+                linewidth=1.0,
+                linestyle=(0, (2, 2)),
+                zorder=1,
+                label=f"threshold {self.threshold:.3g}",
+            )
+        ax.set_xscale("log")
+        everything = np.concatenate(list(self.errors.values()))
+        finite = everything[np.isfinite(everything)]
+        # Ticks of a logarithmic scale are too few on less than a decade.
+        if finite.size and finite.min() > 0 and finite.max() > 20 * finite.min():
+            ax.set_yscale("log")
+        ax.set_xlabel("level of the group, ε₂")
+        ax.set_ylabel("mean squared error")
+        ax.set_axisbelow(True)
+        ax.grid(color="0.9")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(framealpha=1.0, edgecolor="white")
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
