@@ -173,6 +173,13 @@ def test_figure_1a(name, figures):
     assert agrees(errors, mean.expected_mse(levels, 1 / 12))
 
 
+def test_optimal_for_the_worst_case_is_not_optimal_for_every_distribution():
+    levels = np.repeat([0.1, 0.2], 2500)
+    for name, figure in (("ADPM", 156.6), ("PropDPM", 135.2)):
+        excess = (MEANS[name].expected_mse(levels, 1 / 12) - 1 / (12 * 5000)) * 5000**2
+        assert excess == pytest.approx(figure, abs=0.06)
+
+
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_errors_of_several_columns(noise):
     """The noise of a row is shared by its columns; the ball holds these data."""
@@ -270,7 +277,7 @@ def test_intervals_of_few_users_without_noise_are_only_asymptotic():
         numbers = np.arange(n + 1)
         inside = np.abs(numbers / n - 0.5) <= norm.isf(0.025) * 0.5 / np.sqrt(n)
         exact = binom.pmf(numbers, n, 0.5)[inside].sum()
-        assert exact == pytest.approx(documented, abs=5e-4)
+        assert exact == pytest.approx(documented, abs=6e-4)
         mean, levels = ADPMMeanEstimator(**HALF), np.full(n, np.inf)
         misses, _ = coverage_misses(mean, coins, 0.0, levels, n_trials, 39)
         tails = (
