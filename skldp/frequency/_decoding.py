@@ -156,12 +156,10 @@ class Decoding:
         parts = zip(self._problems, self.estimates, self.errors, strict=True)
         return [interval(*part, miss) for part in parts]
 
-    def p_values(self) -> NDArray[np.float64]:
-        """Return p-values of "nobody has this value", attributes one after the other."""
+    def p_values(self) -> list[NDArray[np.float64]]:
+        """Return p-values of "nobody has this value"; NaN where there is no standard error."""
         parts = zip(self._problems, self.estimates, self.errors, strict=True)
-        return np.concatenate(
-            [problem.p_values(estimate.raw, errors) for problem, estimate, errors in parts]
-        )
+        return [problem.p_values(estimate.raw, errors) for problem, estimate, errors in parts]
 
     def log_joint(self, reports: NDArray[Any]) -> list[Iterator[tuple[Any, Any]]]:
         """Return, for each attribute, blocks of ln P(value, report) and ln P(report)."""

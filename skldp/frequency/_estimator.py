@@ -390,12 +390,14 @@ attributes
         """
         alpha = check_level(alpha, "alpha")
         check_choice(method, "method", ("bonferroni", "benjamini_hochberg"))
-        p_values = self._decoded().p_values()
-        if np.isnan(p_values).any():
+        per_attribute = self._decoded().p_values()
+        if any(np.isnan(values).all() for values in per_attribute):
             raise ValueError(
                 "There are no standard errors: more candidates than the cohorts can tell apart. "
                 "Use more cohorts or buckets, or fewer candidates."
             )
+        # Single candidates that share every bucket have no error of their own: not detected.
+        p_values = np.nan_to_num(np.concatenate(per_attribute), nan=1.0)
         if method == "bonferroni":
             return p_values <= alpha / len(p_values)
         return false_discovery_control(p_values) <= alpha

@@ -563,3 +563,21 @@ def test_a_permutation_of_a_closed_alphabet_is_no_ill_conditioned_system(recwarn
     reports = channel.randomize([[0, 0], [0, 3], [0, 3]], random_state=0)
     fitted = FrequencyEstimator().fit(reports)
     assert np.isfinite(fitted.standard_errors_).all() and not recwarn.list
+
+
+def test_two_candidates_in_the_same_buckets_do_not_stop_the_others_from_being_detected():
+    channel = CohortChannel.for_epsilon(8.0, Hashing(64, 1), "krr")
+    buckets = channel.hashing.table(np.arange(60))[0, 0]
+    alike = np.flatnonzero(buckets == buckets[np.argmax(np.bincount(buckets)[buckets])])[:2]
+    others = np.setdiff1d(np.arange(60), np.flatnonzero(np.isin(buckets, buckets[alike])))[:10]
+    distinct = others[np.unique(buckets[others], return_index=True)[1]]
+    candidates = np.concatenate([alike, distinct])
+    p = np.zeros(len(candidates))
+    p[2] = 1.0
+    counts, totals = channel.simulate_counts(candidates, p, 10_000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DecodingWarning)
+        fitted = FrequencyEstimator(channel, candidates=candidates).fit_counts(counts, totals)
+        detected = fitted.detected()
+    assert np.isnan(fitted.standard_errors_[:2]).all()
+    assert detected[2] and not detected[:2].any()
