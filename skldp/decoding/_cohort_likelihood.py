@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from skldp.decoding._cohort_system import CohortSystem
 from skldp.decoding._simplex_least_squares import solve_on_simplex
@@ -13,6 +14,7 @@ __all__ = ["cohort_maximum_likelihood"]
 
 _MAX_ROUNDS = 50
 _MAX_PASSES = 300  # of a round
+_NEGLIGIBLE = 0.01  # of the deviance that chance alone leaves
 
 
 def cohort_maximum_likelihood(
@@ -93,9 +95,28 @@ def cohort_maximum_likelihood(
             gain -= totals * (new - m)
         return float(gain.sum())
 
+    def explains_everything(m: NDArray[np.float64]) -> bool:
+        """Say whether the counts are closer to their rates than chance would bring them.
+
+        Half the deviance is half the number of rows, on average, at the truth. Candidates that are
+        more than the rows can fit everything, which takes long and makes the estimate no better.
+        """
+        if system.n_candidates <= system.max_rank:
+            return False
+        expected = totals * m
+        half_deviance = float((xlogy(counts, counts) - xlogy(counts, expected)).sum())
+        if independent_bits:
+            other = totals - expected
+            half_deviance += float((xlogy(misses, misses) - xlogy(misses, other)).sum())
+        else:
+            half_deviance += float((expected - counts).sum())
+        n_rows = int(np.count_nonzero(totals)) * counts.shape[1]
+        return bool(half_deviance < 0.5 * _NEGLIGIBLE * n_rows)
+
     rounding = 1e-13 * float(totals.sum())
     goal = tolerance * system.n_candidates + rounding
-    if missing(start, rates(start)) <= goal:
+    m = rates(start)
+    if missing(start, m) <= goal or explains_everything(m):
         return start
     # Inside the simplex, so that no report is as good as impossible.
     p = 0.95 * start + 0.05 / system.n_candidates
@@ -103,7 +124,7 @@ def cohort_maximum_likelihood(
     gap = missing(p, m)
     is_slow, accuracy = False, 0.05
     for _ in range(_MAX_ROUNDS):
-        if gap <= goal:
+        if gap <= goal or explains_everything(m):
             return p
         # Where nothing was reported the likelihood is linear in m, and any weight will do: as
         # m goes to 0 that of Fisher scoring would stop all progress.
@@ -143,7 +164,7 @@ def cohort_maximum_likelihood(
         p, m, before = candidate, new, gap
         gap = missing(p, m)
         is_slow = is_slow or gap > 0.5 * before
-    if gap > 10.0 * goal:
+    if gap > 10.0 * goal and not explains_everything(m):
         warnings.warn(
             f"Maximum likelihood stopped up to {gap:.2g} below the largest log-likelihood.",
             DecodingWarning,

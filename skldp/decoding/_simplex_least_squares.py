@@ -41,6 +41,7 @@ def simplex_least_squares(
     sum_at_most_one: bool = False,
     start: NDArray[np.float64] | None = None,
     tolerance: float = 1e-6,
+    negligible: float = 0.0,
     max_passes: int = 2000,
 ) -> SimplexFit:
     """Minimise Σ weights (X p - target)² / 2 over p >= 0 with Σp = 1, or Σp <= 1.
@@ -62,6 +63,10 @@ def simplex_least_squares(
         Where to start; the uniform distribution by default.
     tolerance : float, default=1e-6
         Relative duality gap to reach.
+    negligible : float, default=0.0
+        How far above its minimum the objective may remain in any case. Candidates
+        that are more than the rows fit the noise as well, which takes long and makes the estimate
+        no better: there, a small part of what noise leaves of the objective.
     max_passes : int, default=2000
         Passes after which it stops with a warning.
 
@@ -81,10 +86,10 @@ def simplex_least_squares(
         sum_at_most_one=sum_at_most_one,
         start=start,
         tolerance=tolerance,
-        absolute_tolerance=0.0,
+        absolute_tolerance=negligible,
         max_passes=max_passes,
     )
-    if fit.gap > tolerance:
+    if fit.gap > tolerance and fit.n_passes >= max_passes:
         warnings.warn(
             f"Least squares on the simplex stopped after {fit.n_passes} passes at a relative "
             f"duality gap of {fit.gap:.1e}.",

@@ -26,6 +26,7 @@ from skldp.exceptions import DecodingWarning
 __all__ = ["CohortProblem"]
 
 _BLOCK = 2**18  # entries of a table of likelihoods that are held at a time
+_NEGLIGIBLE = 0.01  # of the objective that noise leaves: what is below fits noise
 _ILL_CONDITIONED = 0.8  # γ beyond which the unconstrained solution is mostly noise
 
 
@@ -129,6 +130,7 @@ class CohortProblem:
             self.shares - system.centre,
             sum_at_most_one=not self.is_complete,
             start=project(raw),
+            negligible=self._negligible_objective(),
         )
         if decoder == "constrained_least_squares":
             return fit.p
@@ -143,6 +145,15 @@ class CohortProblem:
             sum_at_most_one=not self.is_complete,
             start=fit.p,
         )
+
+    def _negligible_objective(self) -> float:
+        """Return a small part of what least squares leaves at the truth, or 0 where it matters."""
+        system = self._centred_system
+        if system.n_candidates <= system.max_rank:
+            return 0.0
+        noise = self._noise()
+        variances = np.maximum(noise.diagonal - noise.rank_one**2, 0.0)
+        return _NEGLIGIBLE * 0.5 * float(variances[self.n_reports > 0].sum())
 
     def variances(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         system = self._linear_system

@@ -230,6 +230,23 @@ def test_stopping_short_is_announced(monkeypatch):
         fit(data, start=np.full(60, 1 / 60))
 
 
+@pytest.mark.parametrize("bits", [False, True])
+def test_candidates_that_can_fit_the_noise_stop_once_everything_is_explained(bits):
+    """Twenty times as many candidates as rows: the saturated likelihood is in reach."""
+    rng = np.random.default_rng(9)
+    table = random_table(rng, 1200, 4, 16)
+    data = simulate(rng, table, 16, np.full(1200, 1 / 1200), np.full(4, 5000), 3.0, bits=bits)
+    uniform = np.full(1200, 1 / 1200)
+    totals = data.n_reports[:, np.newaxis]
+    counts = data.rates * totals
+    saturated = float((counts * np.log(data.rates)).sum())
+    if bits:
+        saturated += float(((totals - counts) * np.log1p(-data.rates)).sum())
+    found = fit(data, bits=bits, start=uniform)
+    assert saturated - log_likelihood(data, uniform, bits=bits) > 0.3 * counts.size
+    assert saturated - log_likelihood(data, found, bits=bits) < 0.01 * 0.5 * counts.size * 1.001
+
+
 def sandwich(system, rates, slope, inverse):
     """Cov(A b) for independent cohorts of k-RR with one report each, A = inverse Xᵀ."""
     middle = system.gram(rates / slope**2)

@@ -187,6 +187,21 @@ def test_the_start_does_not_matter(sum_at_most_one):
     assert again.n_passes == 1
 
 
+@pytest.mark.parametrize("sum_at_most_one", [False, True])
+def test_a_negligible_part_of_the_objective_saves_passes_and_no_more(sum_at_most_one):
+    """More candidates than rows: closeness costs passes, and what is missing is bounded."""
+    rng = np.random.default_rng(3)
+    system, target = random_problem(rng, 3000, 8, 16, noise=0.05)
+    options = {"sum_at_most_one": sum_at_most_one}
+    close = simplex_least_squares(system, target, **options)
+    lowest = objective(system, target, close.p)
+    negligible = 0.05 * lowest
+    rough = simplex_least_squares(system, target, negligible=negligible, **options)
+    assert rough.n_passes < close.n_passes / 2
+    assert 0 <= objective(system, target, rough.p) - lowest <= negligible
+    assert objective(system, target, rough.p) > lowest * (1 + 1e-6)  # it did stop earlier
+
+
 def test_one_candidate_has_everything_or_what_is_its_own():
     rng = np.random.default_rng(14)
     system = system_of(random_table(rng, 1, 4, 8), 8, np.full(4, 10))
