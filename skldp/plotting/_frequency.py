@@ -17,6 +17,7 @@ from skldp.plotting._input import (
     one_attribute,
     selection,
 )
+from skldp.plotting._style import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,17 +40,6 @@ _LINE_HEIGHT = 1.2
 
 # From here on bars are narrower than a few pixels, and gaps between them only flicker.
 _MANY_BARS = 200
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "FrequencyDisplay draws with matplotlib, which is not installed. "
-            'Install it with: pip install "skldp[plot]"'
-        ) from error
-    return plt
 
 
 class FrequencyDisplay:
@@ -274,7 +264,7 @@ class FrequencyDisplay:
             If `top` is not a positive integer.
         """
         shown = selection(self.frequencies, top=top, sort=sort)
-        plt = _pyplot()
+        plt = pyplot(type(self).__name__)
         if ax is None:
             width = np.clip(_INCHES_BESIDE_BARS + _INCHES_PER_BAR * len(shown), *_FIGURE_WIDTHS)
             _, ax = plt.subplots(figsize=(width, _FIGURE_HEIGHT), layout="constrained")

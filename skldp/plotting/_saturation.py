@@ -9,25 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skldp.mean import free_privacy
+from skldp.plotting._style import COLOURS, STYLES, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FIGURE_SIZE = (6.4, 4.4)
-_COLOURS = ("#1f5f99", "#d1495b", "#8a6d3b", "#5b8c5a", "#7a5c99", "#33475b", "#c08497")
-_STYLES = ("-", "--", "-.", ":")
 _N_LEVELS = 100
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "SaturationDisplay draws with matplotlib, which is not installed. "
-            'Install it with: pip install "skldp[plot]"'
-        ) from error
-    return plt
 
 
 class SaturationDisplay:
@@ -211,14 +199,14 @@ class SaturationDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        plt = _pyplot()
+        plt = pyplot(type(self).__name__)
         if ax is None:
             _, ax = plt.subplots(figsize=_FIGURE_SIZE, layout="constrained")
         self.lines_ = {}
         for number, (name, values) in enumerate(self.errors.items()):
             style = {
-                "color": _COLOURS[number % len(_COLOURS)],
-                "linestyle": _STYLES[number % len(_STYLES)],
+                "color": COLOURS[number % len(COLOURS)],
+                "linestyle": STYLES[number % len(STYLES)],
                 "linewidth": 1.8,
                 "label": name,
             }
