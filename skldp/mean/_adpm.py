@@ -141,8 +141,9 @@ class ADPMMeanEstimator(BaseAffineMean):
         check_choice(self.solver, "solver", ("exact", "cvxpy"))
 
     def _choose_weights(
-        self, problem: MeanProblem, linear: FloatArray
+        self, problem: MeanProblem, levels: FloatArray
     ) -> tuple[FloatArray, float | None]:
+        linear = problem.linear(levels)
         if self.solver == "cvxpy":
             return (
                 optimal_weights_cvxpy(linear, problem.ratio),
@@ -163,7 +164,8 @@ class ADPMMeanEstimator(BaseAffineMean):
         Returns
         -------
         ndarray of float64 of shape (n_users,)
-            ``min(level, threshold)``: with these levels weights and noise are the same.
+            ``min(level, threshold)``: with these levels weights and noise are the same, but for
+            the rounding of floats.
 
         Notes
         -----

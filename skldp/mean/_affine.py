@@ -22,6 +22,9 @@ from skldp.random import random_stream
 
 FloatArray = NDArray[np.float64]
 
+# A level that exceeds the one used by less than this share of it is used up.
+_ROUNDING = 1e-9
+
 __all__ = ["BaseAffineMean", "CommonParameters"]
 
 
@@ -49,20 +52,21 @@ class CommonParameters(MeanEstimator):
 
 
 class BaseAffineMean(CommonParameters):
-    """An affine mean. Subclasses turn linear levels into weights and a threshold."""
+    """An affine mean. Subclasses turn levels into weights and a threshold."""
 
     def _choose_weights(
-        self, problem: MeanProblem, linear: FloatArray
+        self, problem: MeanProblem, levels: FloatArray
     ) -> tuple[FloatArray, float | None]:
-        """Return weights of sum 1, and the level above which nothing is used.
+        """Return weights of sum 1, and the linear level above which nothing is used.
 
-        None stands for weights that follow no threshold.
+        None stands for weights that follow no threshold. Levels are not to be changed: the
+        certificate compares with them.
         """
         raise NotImplementedError
 
     def _estimate(self, problem: MeanProblem, X: FloatArray, levels: FloatArray) -> Fit:
         linear = problem.linear(levels)
-        wished, threshold = self._choose_weights(problem, linear)
+        wished, threshold = self._choose_weights(problem, levels)
         integers = integer_weights(wished)
         total = int(integers.sum())
         bound = cost_bound(problem, integers, levels)
@@ -92,16 +96,15 @@ class BaseAffineMean(CommonParameters):
             threshold=threshold,
             effective=used,
             spent=privacy_losses(problem, integers, levels, bound),
-            n_saturated=int(np.count_nonzero(used < linear)),
+            n_saturated=int(np.count_nonzero(used < linear * (1 - _ROUNDING))),
             mse_bound=problem.squared_error(weights, eta, problem.data_variance),
         )
 
     def _squared_error(
         self, problem: MeanProblem, levels: FloatArray, variances: FloatArray
     ) -> float:
-        linear = problem.linear(levels)
-        weights, _ = self._choose_weights(problem, linear)
-        eta = noise_of_weights(weights, linear)
+        weights, _ = self._choose_weights(problem, levels)
+        eta = noise_of_weights(weights, problem.linear(levels))
         return problem.squared_error(weights, eta, float(variances.sum()))
 
 
@@ -111,4 +114,4 @@ def _levels_of_weights(weights: FloatArray, linear: FloatArray, eta: float) -> F
         return np.where(weights > 0, np.inf, 0.0)
     used = weights / eta
     # The noise is larger than needed by 2^-40: not a reason to call a level unused.
-    return np.where(used > linear * (1 - 1e-9), linear, used)
+    return np.where(used > linear * (1 - _ROUNDING), linear, used)

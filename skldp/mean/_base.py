@@ -108,6 +108,7 @@ class MeanEstimator(BaseEstimator):
             read_bounds(self.bounds, None)
             data = self._read(X, reset=True)
             problem = self._problem(data.shape[1])
+            _check_same_users(X, epsilon=epsilon, rho=rho, weights=getattr(self, "weights", None))
             levels = self._read_levels(len(data), epsilon, rho)
             if not levels.any():
                 raise ValueError(
@@ -125,6 +126,7 @@ class MeanEstimator(BaseEstimator):
             )
         if np.ma.is_masked(X):
             raise ValueError("X holds missing values: masked entries. Drop these users.")
+        _refuse_unreadable(X)
         data = validate_data(self, X, reset=reset, dtype=np.float64)
         # Again, because assume_finite=True makes scikit-learn skip it.
         return finite_floats(data, "X")
@@ -317,6 +319,35 @@ class MeanEstimator(BaseEstimator):
         self._check_parameters()
         check_choice(self._noise(), "noise", ("laplace", "gaussian"))
         return self._problem(getattr(self, "n_features_in_", None))
+
+
+def _refuse_unreadable(X: Any) -> None:
+    """Raise where scikit-learn or numpy would, with a message that quotes the values."""
+    array = np.asarray(X)
+    if array.ndim < 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: one row per "
+            "user, X.reshape(-1, 1) if there is a single column."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: values must be real numbers.")
+    is_text = array.dtype.kind == "O" and any(isinstance(one, str | bytes) for one in array.flat)
+    if is_text or array.dtype.kind not in "biufO":
+        raise ValueError(
+            "X must hold real numbers, not strings, dates or times: convert them, by a rule that "
+            "does not depend on the data."
+        )
+
+
+def _check_same_users(X: Any, **columns: Any) -> None:
+    """Refuse pandas objects with another index: they are read by position, as everywhere."""
+    for name, column in columns.items():
+        has_labels = hasattr(X, "iloc") and hasattr(column, "iloc")
+        if has_labels and len(X) == len(column) and not X.index.equals(column.index):
+            raise ValueError(
+                f"The index of {name} is not that of X, so users might get the levels of others. "
+                f"Pass {name}.loc[X.index], or {name}.to_numpy() if the order is the same."
+            )
 
 
 _OTHER_LEVELS = {

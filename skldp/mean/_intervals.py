@@ -7,7 +7,7 @@ Laplace variable, by inverting the characteristic function (Gil-Pelaez) for seve
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtri
+from scipy.special import erfcx, log_ndtr, ndtri
 
 FloatArray = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def central_quantile(level: float, variance: float, scales: FloatArray) -> float
     # Scales far below the rest change nothing that a float would show.
     scales = scales[scales > 1e-9 * max(deviation, float(scales.max(initial=0.0)))]
     if scales.size == 0:
-        return float(deviation * ndtri((1 + level) / 2))
+        return float(deviation * -ndtri((1 - level) / 2))
     unit = float(np.sqrt(variance + 2 * (scales**2).sum()))
     relative, normal = scales / unit, deviation / unit
     # With a variance of 1, E exp(Z) <= 2, so P(|Z| > q) <= 4 exp(-q).
@@ -58,18 +58,23 @@ def central_quantile(level: float, variance: float, scales: FloatArray) -> float
         def excess(q: float) -> float:
             return level - float(np.dot(np.sin(frequencies * q), amplitudes))
 
+    if excess(upper) >= 0:  # so close to 1 that the inversion cannot tell; the bound can
+        return unit * upper
     return unit * float(brentq(excess, 0.0, upper, xtol=1e-14, rtol=1e-12))
 
 
 def _tail(q: float, deviation: float, scale: float) -> float:
     """Return P(|Z| > q) for a normal of this deviation plus one Laplace variable."""
+    # 2 Φ(-u) + e^(c²/2 - uc) Φ(u - c) - e^(c²/2 + uc) Φ(-u - c), where the exponents of the last
+    # two cancel for large c: Φ(-x) = e^(-x²/2) erfcx(x/√2)/2 leaves e^(-u²/2) of them.
     u, c = q / deviation, deviation / scale
-    half = c * c / 2
-    return float(
-        2 * np.exp(log_ndtr(-u))
-        + np.exp(half - q / scale + log_ndtr(u - c))
-        - np.exp(half + q / scale + log_ndtr(-u - c))
-    )
+    density = np.exp(-u * u / 2)
+    if u < c:
+        above = density * erfcx((c - u) / np.sqrt(2)) / 2
+    else:
+        above = np.exp(c * (c / 2 - u) + log_ndtr(u - c))
+    below = density * erfcx((c + u) / np.sqrt(2)) / 2
+    return float(2 * np.exp(log_ndtr(-u)) + above - below)
 
 
 def _characteristic(

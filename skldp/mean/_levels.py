@@ -1,7 +1,6 @@
 """Reading per-user privacy levels: what is accepted, and rounding that keeps promises."""
 
 import numbers
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -108,6 +107,5 @@ def _float_below(value: Any, name: str) -> float:
         rounded = float(value)
     except OverflowError:
         return LARGEST_LEVEL if value > 0 else -1.0
-    if isinstance(value, numbers.Rational) and Fraction(rounded) > value:
-        return float(np.nextafter(rounded, -np.inf))
-    return rounded
+    # Comparisons of floats with integers, fractions and extended floats are exact.
+    return float(np.nextafter(rounded, -np.inf)) if rounded > value else rounded

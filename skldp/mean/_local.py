@@ -156,9 +156,11 @@ class LocalMeanEstimator(CommonParameters):
     def _squared_error(
         self, problem: MeanProblem, levels: FloatArray, variances: FloatArray
     ) -> float:
-        distinct, sizes = np.unique(problem.linear(levels), return_counts=True)
-        shares = _shares(problem, distinct, sizes)
-        return _error(problem, distinct, sizes, shares, float(variances.sum()))
+        # Of the levels, as in fit: square roots of different levels may be equal.
+        distinct, sizes = np.unique(levels, return_counts=True)
+        linear = problem.linear(distinct)
+        shares = _shares(problem, linear, sizes)
+        return _error(problem, linear, sizes, shares, float(variances.sum()))
 
 
 def _group_noise(linear: FloatArray, sizes: NDArray[np.int64]) -> FloatArray:

@@ -23,8 +23,8 @@ FloatArray = NDArray[np.float64]
 
 __all__ = ["MeanProblem", "read_bounds", "read_variance"]
 
-# Squares of widths, and of their reciprocals, are finite floats.
-_WIDTHS = (1e-150, 1e150)
+# Noise at the smallest level has a variance that is a finite float, and none is denormal.
+_WIDTHS = (1e-50, 1e50)
 # Least variance in squared widths: the threshold stays a finite float at every level.
 _LEAST_VARIANCE = 2.0**-190
 
@@ -138,7 +138,7 @@ def read_bounds(bounds: Any, n_features: int | None) -> tuple[FloatArray, FloatA
         If the bounds are not two, or not real numbers.
     ValueError
         If there are none, their shape does not fit, they are not finite, lower is not below
-        upper, or widths are not between 1e-150 and 1e150.
+        upper, or widths are not between 1e-50 and 1e50.
     """
     if bounds is None:
         raise ValueError(
@@ -173,9 +173,7 @@ def read_bounds(bounds: Any, n_features: int | None) -> tuple[FloatArray, FloatA
 
 
 def _side(side: Any, n_features: int | None) -> FloatArray:
-    array = np.asarray(side)
-    if array.dtype.kind == "O" and all(_is_real(one) for one in array.flat):
-        array = array.astype(np.float64)  # integers beyond 64 bits, fractions
+    array = _real_array(side, "bounds")
     if array.dtype.kind not in "iuf":
         raise TypeError(f"bounds must be real numbers, got dtype {array.dtype}.")
     if array.ndim > 1 or (array.ndim == 1 and n_features not in (None, array.size)):
@@ -188,6 +186,17 @@ def _side(side: Any, n_features: int | None) -> FloatArray:
         raise ValueError("bounds must not be empty.")
     floats: FloatArray = np.atleast_1d(array).astype(np.float64)
     return np.repeat(floats, n_features) if array.ndim == 0 and n_features else floats
+
+
+def _real_array(values: Any, name: str) -> NDArray[Any]:
+    """Return an array, of floats where it held integers beyond 64 bits, or fractions."""
+    array = np.asarray(values)
+    if array.dtype.kind == "O" and all(_is_real(one) for one in array.flat):
+        try:
+            return array.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} must be finite, and this one exceeds all floats.") from None
+    return array
 
 
 def _is_real(value: Any) -> bool:
@@ -217,7 +226,7 @@ def read_variance(variance: Any, widths: FloatArray, *, allow_zero: bool = False
     ValueError
         If its shape does not fit, or a variance is not possible.
     """
-    array = np.asarray(variance)
+    array = _real_array(variance, "variance")
     if array.dtype.kind not in "iuf":
         raise TypeError(
             'variance must be "worst_case", a real number, or an array with one number for every '

@@ -180,7 +180,13 @@ class SamplingMeanEstimator(MeanEstimator):
         squares = np.maximum(worst, 0.0)
         if mean is not None:
             middle = problem.lower + problem.widths / 2
-            squares = (np.asarray(mean, dtype=np.float64) - middle) ** 2
+            means = np.asarray(mean, dtype=np.float64)
+            if means.ndim > 1 or (means.ndim == 1 and means.size != middle.size):
+                raise ValueError(
+                    f"mean must be a number or have shape ({middle.size},), got shape "
+                    f"{means.shape}."
+                )
+            squares = (means - middle) ** 2
             if not (squares <= worst + 1e-9 * problem.widths**2).all():
                 raise ValueError("No data within bounds have this mean and this variance.")
         return self._error(problem, levels, variances, squares)
@@ -284,16 +290,16 @@ def _losses(probabilities: FloatArray, largest: float) -> FloatArray:
     """Return ln ((1-π) a + π a²)/((1-π) a + π) for a = e^(t/2)."""
     if np.isinf(largest):
         return np.where(probabilities == 1, np.inf, 0.0)
-    # Divided by a² both times.
-    inverse = np.exp(-largest / 2)
-    up = np.log1p((1 - probabilities) * (inverse - 1))
-    rest = (1 - probabilities) + probabilities * inverse
-    # Where e^(-t/2) underflows, π is 0 or 1.
-    down = np.where(
-        probabilities == 1, -largest, -largest / 2 + np.log(np.where(rest > 0, rest, 1.0))
-    )
-    losses: FloatArray = np.where(probabilities == 0, 0.0, up - down)
-    return np.maximum(losses, 0.0)
+    losses = np.where(probabilities == 1, largest, 0.0)
+    chosen = (probabilities > 0) & (probabilities < 1)
+    chances, half = probabilities[chosen], largest / 2
+    # ln(1 + π(a - 1)) - ln(1 + π(1/a - 1)), both exact for small and for large t.
+    if half < 1:
+        up = np.log1p(chances * np.expm1(half))
+    else:
+        up = half + np.log(chances + (1 - chances) * np.exp(-half))
+    losses[chosen] = up - np.log1p(chances * np.expm1(-half))
+    return losses
 
 
 def _law_of_number(probabilities: FloatArray) -> FloatArray:

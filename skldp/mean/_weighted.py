@@ -128,20 +128,22 @@ class AffineMeanEstimator(BaseAffineMean):
             )
 
     def _choose_weights(
-        self, problem: MeanProblem, linear: FloatArray
+        self, problem: MeanProblem, levels: FloatArray
     ) -> tuple[FloatArray, float | None]:
         given = self.weights
         if callable(given):
-            given = given(problem.native(linear))
+            # A copy: a function may well scale what it gets in place, and the noise is made for,
+            # and certified against, the levels that were given.
+            given = given(levels.copy())
         weights = finite_floats(given, "weights")
-        if weights.shape != linear.shape:
+        if weights.shape != levels.shape:
             raise ValueError(
-                f"weights has shape {weights.shape} for {linear.size} users. In cross-validation "
+                f"weights has shape {weights.shape} for {levels.size} users. In cross-validation "
                 "pass a function of the levels instead of an array."
             )
         if weights.min() < 0 or not weights.max() > 0:
             raise ValueError("weights must not be negative, and not all 0.")
-        if np.any((weights > 0) & (linear == 0)):
+        if np.any((weights > 0) & (levels == 0)):
             raise ValueError(
                 f"A user with {self._level_name()} = 0 has a positive weight; it must be 0."
             )

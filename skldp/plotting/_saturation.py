@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skldp.mean import free_privacy
+from skldp.mean import ADPMMeanEstimator, free_privacy
 from skldp.plotting._style import COLOURS, STYLES, pyplot
 
 if TYPE_CHECKING:
@@ -136,21 +136,32 @@ class SaturationDisplay:
         Raises
         ------
         ValueError
-            If the group is empty or everybody.
+            If the group is empty or everybody, or there are no estimators, or two without a name
+            of the same class.
         """
         if not isinstance(estimators, Mapping):
             listed = estimators if isinstance(estimators, list | tuple) else [estimators]
-            estimators = {
-                type(one).__name__.removesuffix("Estimator").removesuffix("Mean"): one
-                for one in listed
-            }
+            names = [
+                type(one).__name__.removesuffix("Estimator").removesuffix("Mean") for one in listed
+            ]
+            if len(set(names)) < len(names):
+                raise ValueError(
+                    "Two of the estimators are of the same class and would have the same name: "
+                    "pass a dict of names and estimators."
+                )
+            estimators = dict(zip(names, listed, strict=True))
+        if not estimators:
+            raise ValueError("estimators must hold at least one.")
         users: NDArray[np.float64] = np.asarray(epsilon, dtype=np.float64)
         members = users == users.max() if group is None else np.asarray(group)
         if members.shape != users.shape or members.dtype != np.bool_:
             raise ValueError(f"group must be bool of shape {users.shape}.")
         if members.all() or not members.any():
             raise ValueError("group must be some of the users, not all and not none of them.")
-        threshold = cls._threshold(next(iter(estimators.values())), users, members)
+        # The mark is that of optimal weights: the first ADPM's where there is one.
+        means = list(estimators.values())
+        optimal = [one for one in means if isinstance(one, ADPMMeanEstimator)]
+        threshold = cls._threshold((optimal or means)[0], users, members)
         if levels is None:
             others = users[~members & (users > 0)]
             low = others.min() if others.size and np.isfinite(others.min()) else 0.01
@@ -172,7 +183,7 @@ class SaturationDisplay:
         """Return where the optimal estimate stops to use a larger level of the members."""
         public = np.where(members, np.inf, users)
         bounds = estimator.bounds
-        n_features = max(np.size(side) for side in bounds)
+        n_features = max((np.size(side) for side in (() if bounds is None else bounds)), default=1)
         n_features = getattr(estimator, "n_features_in_", n_features)
         lowered = free_privacy(
             public, n_features=n_features, bounds=bounds, variance=estimator.variance

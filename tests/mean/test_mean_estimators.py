@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import sklearn
 from scipy import sparse
+from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
@@ -27,6 +28,7 @@ from skldp.mean import (
     UniformMeanEstimator,
 )
 from skldp.mean._intervals import central_quantile
+from skldp.mean._levels import read_levels
 
 RNG = np.random.default_rng(20)
 X = RNG.random((120, 1))
@@ -105,6 +107,15 @@ def test_bounds_may_be_lists_arrays_integers_and_fractions():
         assert clone(mean).bounds is not None
 
 
+def test_numbers_of_other_kinds_are_bounds_and_variances():
+    reference = ADPMMeanEstimator(bounds=(0, 1), variance=0.125, random_state=0).fit(X)
+    fraction = clone(reference).set_params(variance=Fraction(1, 8)).fit(X)
+    assert fraction.mean_ == reference.mean_ and fraction.threshold_ == reference.threshold_
+    assert clone(reference).set_params(variance=[Fraction(1, 8)]).fit(X).mean_ == reference.mean_
+    with pytest.raises(ValueError, match="bounds must be finite"):
+        ADPMMeanEstimator(bounds=(0, 10**400)).fit(X)
+
+
 # -- data ----------------------------------------------------------------------------------
 
 
@@ -133,6 +144,38 @@ def test_missing_and_infinite_values_raise_without_echoing_data(mean, bad):
                     call(rows)
                 assert "0.123" not in str(caught.value)
     assert fitted.mean_ is before
+
+
+@every_mean
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [0.123456789, 0.5],
+        0.123456789,
+        [["0.123456789x"], ["0.5"]],
+        [[b"0.123456789x"], [b"0.5"]],
+        np.array([["0.123456789x"], [1]], dtype=object),
+        [[0.123456789 + 1j], [0.5]],
+        np.array([["0123-11-11"], ["2020-01-01"]], dtype="datetime64[D]"),
+        np.array([[123], [4]], dtype="timedelta64[s]"),
+        pd.DataFrame({"x": ["0.123456789x", "0.5"]}),
+        pd.DataFrame({"x": pd.Categorical(["0.123456789x", "0.5"])}),
+        pd.DataFrame({"x": pd.to_datetime(["2123-01-01", "2020-01-01"])}),
+        pd.DataFrame({"x": [0.123456789 + 1j, 0.5]}),
+        pl.DataFrame({"x": ["0.123456789x", "0.5"]}),
+    ],
+    ids=lambda rows: type(rows).__name__,
+)
+def test_unreadable_values_raise_without_echoing_data(mean, rows):
+    """scikit-learn's and numpy's own messages would quote them."""
+    fitted = clone(mean).fit(X)
+    for call in (fitted.fit, fitted.predict, fitted.score):
+        with pytest.raises(ValueError) as caught:
+            call(rows)
+        error = caught.value
+        while error is not None:
+            assert "123" not in str(error)
+            error = error.__cause__ or error.__context__
 
 
 @every_mean
@@ -213,6 +256,28 @@ def test_levels_of_users_are_taken_from_whatever_holds_them(mean):
         assert other.mean_ == clone(seeded).set_params(epsilon=2.0).fit(X).mean_
 
 
+def test_levels_labelled_in_another_order_raise():
+    """By position the cautious would get the levels of the careless."""
+    rows = pd.DataFrame(X[:4], index=list("abcd"))
+    levels = pd.Series([0.01, 0.01, 5, 5], index=list("dcba"))
+    for noise, name in (("laplace", "epsilon"), ("gaussian", "rho")):
+        mean = ADPMMeanEstimator(bounds=(0, 1), noise=noise)
+        with pytest.raises(ValueError, match=rf"{name}.loc\[X.index\]"):
+            mean.fit(rows, **{name: levels})
+        assert not hasattr(mean, "mean_")
+        mean.fit(rows, **{name: levels.loc[rows.index]})
+        assert (mean.privacy_spent_ <= [5, 5, 0.01, 0.01]).all()
+        mean.fit(rows, **{name: levels.to_numpy()}).fit(rows.to_numpy(), **{name: levels})
+    with pytest.raises(ValueError, match="index of weights"):
+        AffineMeanEstimator(bounds=(0, 1), weights=levels).fit(rows)
+    labelled = pd.Series(LEVELS, index=np.arange(120)[::-1])
+    frame = pd.DataFrame(X, index=labelled.index)
+    cv = KFold(3, shuffle=True, random_state=0)
+    mean = ADPMMeanEstimator(bounds=(0, 1))
+    scores = cross_validate(mean, frame, cv=cv, params={"epsilon": labelled}, error_score="raise")
+    assert np.isfinite(scores["test_score"]).all()
+
+
 def test_levels_without_a_float_are_rounded_down():
     third = Fraction(1, 3)
     mean = UniformMeanEstimator(third, bounds=(0, 1)).fit(X)
@@ -221,6 +286,9 @@ def test_levels_without_a_float_are_rounded_down():
     wide = np.nextafter(np.longdouble(1), np.longdouble(0))
     if wide != 1:  # where long doubles are longer
         assert (UniformMeanEstimator(bounds=(0, 1)).fit(X, epsilon=wide).privacy_spent_ < 1).all()
+        boxed = np.full(120, wide, dtype=object)
+        assert (UniformMeanEstimator(bounds=(0, 1)).fit(X, epsilon=boxed).privacy_spent_ < 1).all()
+        assert (read_levels(boxed, 120, "epsilon") < 1).all()
     UniformMeanEstimator(10**400, bounds=(0, 1)).fit(X)
 
 
@@ -384,6 +452,60 @@ def test_bound_and_expected_error_agree(mean):
     assert mean.expected_mse(LEVELS, 0.0) > 0
 
 
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_function_that_changes_the_levels_does_not_change_what_is_promised(noise):
+    name = "rho" if noise == "gaussian" else "epsilon"
+    levels = np.array([0.01, 0.02, 0.3, 1.0])
+    seen = []
+
+    def relative(given):
+        seen.append(given.copy())
+        given /= given.min()
+        return given
+
+    mean = AffineMeanEstimator(bounds=(0, 1), weights=relative, noise=noise)
+    for _ in range(2):
+        mean.fit(X[:4], **{name: levels})
+        assert (mean.privacy_spent_ <= levels).all()
+        eta = (mean.weights_ / (np.sqrt(2 * levels) if noise == "gaussian" else levels)).max()
+        assert mean.noise_scale_[0] == pytest.approx(eta, rel=1e-9)
+        error = mean.expected_mse(**{name: levels})
+        assert error == pytest.approx(mean.mse_bound_, rel=1e-9)
+    # The function gets the levels themselves, not the squares of their roots.
+    for given in seen:
+        np.testing.assert_array_equal(given, levels)
+
+    def use_all(given):
+        given[given == 0] = 1
+        return given
+
+    with pytest.raises(ValueError, match="= 0 has a positive weight"):
+        AffineMeanEstimator(bounds=(0, 1), weights=use_all, noise=noise).fit(
+            X[:4], **{name: [0, 1, 1, 1]}
+        )
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_levels_that_differ_in_the_last_bit_are_groups_everywhere(noise):
+    """Their square roots may be equal."""
+    name = "rho" if noise == "gaussian" else "epsilon"
+    levels = np.repeat([2.9, np.nextafter(2.9, 3.0)], 4)
+    assert np.unique(np.sqrt(2 * levels)).size == 1
+    mean = LocalMeanEstimator(bounds=(0, 1), noise=noise).fit(X[:8], **{name: levels})
+    assert mean.levels_.size == 2
+    assert mean.expected_mse(**{name: levels}) == pytest.approx(mean.mse_bound_, rel=1e-12)
+
+
+@every_mean
+def test_extreme_bounds_and_levels_give_finite_errors(mean):
+    """Warnings, of overflow say, are errors here."""
+    for bounds in ((-5e49, 5e49), (0, 1), (0, 1e-50)):
+        for levels in ([1e-90, 1e-90], [1e-89, 1.0], [1e90, 1e89], [1.0, 80.0], [1.0, 2000.0]):
+            wide = clone(mean).set_params(bounds=bounds).fit(X[:2], epsilon=levels)
+            assert np.isfinite(wide.mse_bound_) and np.isfinite(wide.weights_).all()
+            assert np.isfinite(wide.confidence_interval()).all()
+
+
 @every_mean
 def test_pickles_copies_and_clones(mean):
     fitted = clone(mean).fit(X, epsilon=LEVELS)
@@ -425,6 +547,23 @@ def test_quantiles_against_numerical_convolution(variance, scales):
         # One grid step at each end.
         assert probability == pytest.approx(level, abs=3 * density.max() * period / n)
     assert central_quantile(0.0001, variance, np.array(scales)) < 1e-3 * unit
+
+
+@pytest.mark.parametrize("ratio", [1e3, 1e6, 1e7, 1e8, 3e8, 9.9e8, 1.1e9])
+def test_quantiles_with_next_to_no_noise_are_those_of_the_normal(ratio):
+    """Laplace noise of scale b adds b² to half the variance: the quantile moves by about b² q."""
+    for level in (0.5, 0.95, 1 - 1e-12):
+        exact = -ndtri((1 - level) / 2)
+        found = central_quantile(level, 1.0, np.array([1 / ratio]))
+        assert found == pytest.approx(exact, rel=exact**2 * 10 / ratio**2 + 1e-12)
+
+
+@pytest.mark.parametrize("scales", [[0.0], [1.0], [1.0, 1.0], [0.1, 1e-5, 3.0]])
+def test_quantiles_at_the_largest_level_below_one(scales):
+    level = 1 - 2.0**-53
+    for variance in (1e-30, 1.0, 1e30):
+        deviation = np.sqrt(variance + 2 * np.square(scales).sum())
+        assert 8 * deviation < central_quantile(level, variance, np.array(scales)) < 50 * deviation
 
 
 # -- searches, metadata and pipelines --------------------------------------------------------

@@ -241,7 +241,11 @@ def test_threshold_estimator_is_as_much_worse_as_documented():
         for high in np.geomspace(0.01, 1e3, 14)
         for n_low in (100, 500, 900, 990, 999)
     ]
-    assert 2 < max(pairs) < 3.95
+    assert 2 < max(pairs) < 4
+    # As much from one user with a larger level as from all others, and nearly nothing but noise.
+    assert 3.99 < ratio(np.repeat([1e-6, 0.1], [100_000, 1])) < 4
+    # Levels of Table II, spread over less than a factor e: everybody, or nobody, is left out.
+    assert 1.8 < ratio(np.exp(rng.uniform(-3, -2, 1000))) < 2
     harmonic = [ratio(1 / np.arange(1, n + 1)) for n in (10, 1000, 100_000)]
     assert harmonic[0] < harmonic[1] < harmonic[2]
 
@@ -306,6 +310,20 @@ def test_free_privacy_changes_nothing():
     further = lowered.copy()
     further[np.argmax(levels)] /= 2
     assert mean.expected_mse(further) > mean.expected_mse(levels) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_nobody_is_saturated_at_the_levels_that_are_free(noise):
+    """A threshold that differs by rounding is not another one."""
+    rng = np.random.default_rng(14)
+    name = "rho" if noise == "gaussian" else "epsilon"
+    for _ in range(200):
+        levels = np.repeat(10.0 ** rng.uniform(-2, 1, 3), 34)
+        levels[:10] = np.inf
+        mean = ADPMMeanEstimator(bounds=(0, 1), noise=noise)
+        lowered = mean.free_privacy(**{name: levels})
+        assert mean.fit(np.zeros((102, 1)), **{name: levels}).n_saturated_ >= 10
+        assert mean.fit(np.zeros((102, 1)), **{name: lowered}).n_saturated_ == 0
 
 
 def test_free_privacy_functions_agree():

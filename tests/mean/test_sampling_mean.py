@@ -136,12 +136,53 @@ def test_probabilities_are_below_the_exact_ones_by_next_to_nothing(levels):
         assert threshold >= exact * (1 - Fraction(1, 2**43)) - 1
 
 
+@pytest.mark.parametrize(
+    "levels",
+    [
+        (0.1, 0.2),
+        (1e-10, 2e-10),
+        (1.0, np.nextafter(1.0, 2.0)),
+        (3.0, 50.0),
+        (40.0, 72.0),
+        (31.0, 74.0),
+        (60.0, 100.0),
+        (1.0, 80.0),
+        (200.0, 230.0),
+        (700.0, 710.0),
+        (1.0, 2000.0),
+        (1960.0, 2000.0),
+    ],
+)
+def test_stated_losses_are_the_formula_to_120_digits(levels):
+    """At large levels too, where 1 - π and e^(-t/2) are lost beside 1."""
+    levels = np.array(levels)
+    mean = SamplingMeanEstimator(bounds=(0, 1)).fit([[0.0], [1.0]], epsilon=levels)
+    context = Context(prec=120, Emax=10**6, Emin=-(10**6))
+    a = context.exp(context.divide(Decimal(levels.max()), Decimal(2)))
+    thresholds, always = keep_thresholds(levels)
+    for stated, threshold, is_always in zip(mean.privacy_spent_, thresholds, always, strict=True):
+        kept = Decimal(1) if is_always else context.divide(Decimal(int(threshold)), Decimal(2**64))
+        left = context.multiply(context.subtract(Decimal(1), kept), a)
+        larger = context.add(left, context.multiply(kept, context.multiply(a, a)))
+        exact = context.ln(context.divide(larger, context.add(left, kept)))
+        assert stated == pytest.approx(float(exact), rel=1e-12, abs=0)
+
+
 def test_public_users_leave_all_others_out():
     X = np.array([[0.0], [1.0], [0.5], [0.25]])
     mean = SamplingMeanEstimator(bounds=(0, 1)).fit(X, epsilon=[1.0, 800.0, np.inf, np.inf])
     assert mean.mean_ == pytest.approx([0.375], abs=1e-12)
     np.testing.assert_array_equal(mean.privacy_spent_, [0, 0, np.inf, np.inf])
     np.testing.assert_array_equal(mean.noise_scale_, [0])
+
+
+def test_true_mean_has_one_number_for_every_column():
+    mean = SamplingMeanEstimator(bounds=(0, 1))
+    errors = [mean.expected_mse([0.1, 0.5], 0.01, mean=value) for value in (0.3, [0.3])]
+    assert errors[0] == errors[1]
+    for wrong in ([0.3, 0.3], [[0.3]]):
+        with pytest.raises(ValueError, match="mean must be a number or have shape"):
+            mean.expected_mse([0.1, 0.5], 0.01, mean=wrong)
 
 
 def test_printed_form_needs_a_seed():

@@ -59,6 +59,21 @@ def test_group_estimators_and_columns_may_be_chosen():
     assert display.ax_ is ax
 
 
+def test_no_estimator_is_lost_and_the_mark_is_that_of_optimal_weights():
+    worst, known = ADPMMeanEstimator(bounds=(0, 1)), ADPMMeanEstimator(bounds=(0, 1), variance=0.1)
+    with pytest.raises(ValueError, match="same name"):
+        SaturationDisplay.from_estimators([worst, known], LEVELS)
+    for nobody in ([], {}):
+        with pytest.raises(ValueError, match="at least one"):
+            SaturationDisplay.from_estimators(nobody, LEVELS)
+    with pytest.raises(ValueError, match="bounds is required"):
+        SaturationDisplay.from_estimators(ADPMMeanEstimator(), LEVELS)
+    for means in ({"u": UniformMeanEstimator(bounds=(0, 1)), "a": known}, {"a": known}):
+        display = SaturationDisplay.from_estimators(means, LEVELS)
+        # R ε1 with R = 1 + 2/(v n f ε1²).
+        assert display.threshold == pytest.approx(0.1 * (1 + 2 / (0.1 * 500 * 0.01)), rel=1e-12)
+
+
 def test_without_a_finite_threshold_there_is_no_mark():
     display = SaturationDisplay([0.1, 1.0], {"x": [2.0, 1.0]}, threshold=np.inf).plot()
     assert display.threshold_line_ is None

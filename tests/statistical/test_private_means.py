@@ -4,6 +4,7 @@ Every test fails by chance with probability at most 1e-6 (over the seeds, which 
 """
 
 from fractions import Fraction
+from math import comb, factorial
 
 import numpy as np
 import pytest
@@ -285,6 +286,19 @@ def test_intervals_of_few_users_without_noise_are_only_asymptotic():
             binom.sf(misses[2] - 1, n_trials, 1 - exact),
         )
         assert min(tails) > FALSE_ALARM / 4
+
+
+@pytest.mark.parametrize(("n", "documented"), [(5, 0.952), (8, 0.951)])
+def test_documented_coverage_of_few_uniform_values(n, documented):
+    """Sums of uniform values follow the Irwin-Hall law."""
+
+    def below(total):
+        terms = ((-1) ** k * comb(n, k) * (total - k) ** n for k in range(int(total) + 1))
+        return sum(terms) / factorial(n)
+
+    half = norm.isf(0.025) * np.sqrt(n / 12)
+    exact = below(n / 2 + half) - below(n / 2 - half)
+    assert exact == pytest.approx(documented, abs=6e-4)
 
 
 @pytest.mark.parametrize(
