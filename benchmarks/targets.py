@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from collaborative import collaborative
 from measuring import Result, absolute, extra_memory, side_by_side
 from noise import noise
 from weights import weights
@@ -251,6 +252,7 @@ MEASUREMENTS: dict[str, Callable[[float, int], Iterator[Result]]] = {
     "counting": counting,
     "simplex": simplex,
     "weights": weights,
+    "collaborative": collaborative,
     "noise": noise,
     "import": imports,
 }

@@ -1,5 +1,6 @@
 """Local and heterogeneous differential privacy as scikit-learn estimators."""
 
+from skldp.collaborative import OnlineCollaborativeMean
 from skldp.exceptions import ChannelError, DecodingWarning, PrivacyWarning
 from skldp.frequency import FrequencyEstimator
 from skldp.mean import (
@@ -22,6 +23,7 @@ __all__ = [
     "FrequencyEstimator",
     "KRRTransformer",
     "LocalMeanEstimator",
+    "OnlineCollaborativeMean",
     "PrivacyWarning",
     "ProportionalMeanEstimator",
     "RapporTransformer",

@@ -19,6 +19,7 @@ from skldp import (
     FrequencyEstimator,
     KRRTransformer,
     LocalMeanEstimator,
+    OnlineCollaborativeMean,
     ProportionalMeanEstimator,
     RapporTransformer,
     SamplingMeanEstimator,
@@ -75,6 +76,11 @@ MEANS = [
     SamplingMeanEstimator(bounds=(0, 1)),
     LocalMeanEstimator(bounds=(0, 1)),
     LocalMeanEstimator(bounds=(0, 1), noise="gaussian"),
+    OnlineCollaborativeMean(bounds=(0, 1)),
+    OnlineCollaborativeMean(bounds=(0, 1), first_block=4),
+    OnlineCollaborativeMean(bounds=(0, 1), first_block=4, noise="gaussian", delta=1e-6),
+    OnlineCollaborativeMean(bounds=(0, 1), first_block=4, schedule="restricted_round_robin"),
+    OnlineCollaborativeMean(bounds=(0, 1), release="tree", horizon=255),
 ]
 
 

@@ -1,7 +1,6 @@
 """FrequencyEstimator: private reports in, a distribution with intervals out."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +8,7 @@ from scipy.stats import false_discovery_control
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skldp._validation import check_choice, check_level
+from skldp._validation import check_choice, check_level, unchanged_on_error
 from skldp.channels import Channel, as_channel, carried_channel
 from skldp.exceptions import ChannelError, DecodingError
 from skldp.frequency._decoding import Decoding, read_settings
@@ -175,7 +174,7 @@ class FrequencyEstimator(BaseEstimator):
         ValueError
             If a parameter is wrong, X is empty, or the constraints cannot be met.
         """
-        with self._unchanged_on_error():
+        with unchanged_on_error(self):
             channel = self._channel_of(X, reset=True)
             read_settings(self, channel)
             reports = check_reports(self, X, channel, reset=True)
@@ -204,7 +203,7 @@ class FrequencyEstimator(BaseEstimator):
             As `fit`, and if the channel is not that of the earlier batches. Nothing is added
             then.
         """
-        with self._unchanged_on_error():
+        with unchanged_on_error(self):
             reset = not self._has_statistics()
             channel = self._channel_of(X, reset=reset)
             self._require_same_channel(channel)
@@ -293,7 +292,7 @@ attributes
         if any(np.sum(total) < 1 for _, total in checked):
             raise ChannelError("The counts hold no reports at all.")
         read_settings(self, used)
-        with self._unchanged_on_error():
+        with unchanged_on_error(self):
             self._forget_features(used.width)
             self._set_statistics(used, [table for table, _ in checked], [n for _, n in checked])
             self._decoding = self._decode()
@@ -518,17 +517,6 @@ attributes
         if carried is not None:
             self._require_same_channel(carried)
         return self._decoded().log_joint(check_reports(self, X, self.channel_, reset=False))
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Put everything back if the block raises: a bad batch must not cost the good ones."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     # -- statistics -----------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skldp._validation import check_choice, check_integer
+from skldp._validation import check_bounds, check_choice, check_integer
 from skldp.mean._affine import BaseAffineMean
 from skldp.mean._levels import read_levels
-from skldp.mean._problem import MeanProblem, read_bounds, read_variance
+from skldp.mean._problem import MeanProblem, read_variance
 from skldp.mean._weights import optimal_threshold, optimal_weights, optimal_weights_cvxpy
 
 FloatArray = NDArray[np.float64]
@@ -213,7 +213,7 @@ def free_privacy(
     if (epsilon is None) == (rho is None):
         raise ValueError("Pass either epsilon or rho: one level for every user.")
     n_features = check_integer(n_features, "n_features", minimum=1)
-    lower, upper = read_bounds(bounds, n_features)
+    lower, upper = check_bounds(bounds, n_features)
     known = None
     if not (isinstance(variance, str) and variance == "worst_case"):
         known = read_variance(variance, upper - lower)

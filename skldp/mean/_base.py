@@ -1,8 +1,6 @@
 """What the private means share: reading data and levels, predict, score, intervals."""
 
 import numbers
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 from warnings import warn
 
@@ -12,10 +10,17 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skldp._validation import check_choice, check_level, finite_floats
+from skldp._validation import (
+    check_bounds,
+    check_choice,
+    check_level,
+    finite_floats,
+    refuse_unreadable,
+    unchanged_on_error,
+)
 from skldp.mean._intervals import central_quantile
 from skldp.mean._levels import read_level, read_levels
-from skldp.mean._problem import MeanProblem, read_bounds, read_variance
+from skldp.mean._problem import MeanProblem, read_variance
 
 FloatArray = NDArray[np.float64]
 
@@ -96,7 +101,7 @@ class MeanEstimator(BaseEstimator):
             If bounds are missing or wrong, X holds missing or infinite values, or the levels do
             not fit.
         """
-        with self._unchanged_on_error():
+        with unchanged_on_error(self):
             # Public parameters first: a wrong one must not depend on the data.
             noise = self._noise()
             check_choice(noise, "noise", ("laplace", "gaussian"))
@@ -105,7 +110,7 @@ class MeanEstimator(BaseEstimator):
                     f"clip_output must be True or False, got {type(self.clip_output).__name__}."
                 )
             self._check_parameters()
-            read_bounds(self.bounds, None)
+            check_bounds(self.bounds, None)
             data = self._read(X, reset=True)
             problem = self._problem(data.shape[1])
             _check_same_users(X, epsilon=epsilon, rho=rho, weights=getattr(self, "weights", None))
@@ -126,13 +131,13 @@ class MeanEstimator(BaseEstimator):
             )
         if np.ma.is_masked(X):
             raise ValueError("X holds missing values: masked entries. Drop these users.")
-        _refuse_unreadable(X)
+        refuse_unreadable(X)
         data = validate_data(self, X, reset=reset, dtype=np.float64)
         # Again, because assume_finite=True makes scikit-learn skip it.
         return finite_floats(data, "X")
 
     def _problem(self, n_features: int | None) -> MeanProblem:
-        lower, upper = read_bounds(self.bounds, n_features)
+        lower, upper = check_bounds(self.bounds, n_features)
         given = getattr(self, "variance", "worst_case")
         if isinstance(given, str) or given is None:
             check_choice(given, "variance", ("worst_case",))
@@ -194,17 +199,6 @@ class MeanEstimator(BaseEstimator):
         # Intervals are about the mean before clipping.
         self._fit = fit
         self._fitted_problem = problem
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Put everything back if the block raises: a bad call must not cost an earlier fit."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     # -- results --------------------------------------------------------------------------
 
@@ -319,24 +313,6 @@ class MeanEstimator(BaseEstimator):
         self._check_parameters()
         check_choice(self._noise(), "noise", ("laplace", "gaussian"))
         return self._problem(getattr(self, "n_features_in_", None))
-
-
-def _refuse_unreadable(X: Any) -> None:
-    """Raise where scikit-learn or numpy would, with a message that quotes the values."""
-    array = np.asarray(X)
-    if array.ndim < 2:
-        raise ValueError(
-            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: one row per "
-            "user, X.reshape(-1, 1) if there is a single column."
-        )
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: values must be real numbers.")
-    is_text = array.dtype.kind == "O" and any(isinstance(one, str | bytes) for one in array.flat)
-    if is_text or array.dtype.kind not in "biufO":
-        raise ValueError(
-            "X must hold real numbers, not strings, dates or times: convert them, by a rule that "
-            "does not depend on the data."
-        )
 
 
 def _check_same_users(X: Any, **columns: Any) -> None:

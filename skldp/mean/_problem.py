@@ -11,7 +11,6 @@ Summed over the coordinates, the noise has the variance N η² with N = 2 d² Σ
 8 d² on a box and, for equal widths, 4 d on a ball.
 """
 
-import numbers
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skldp._validation import real_array
+
 FloatArray = NDArray[np.float64]
 
-__all__ = ["MeanProblem", "read_bounds", "read_variance"]
+__all__ = ["MeanProblem", "read_variance"]
 
-# Noise at the smallest level has a variance that is a finite float, and none is denormal.
-_WIDTHS = (1e-50, 1e50)
 # Least variance in squared widths: the threshold stays a finite float at every level.
 _LEAST_VARIANCE = 2.0**-190
 
@@ -118,91 +117,6 @@ class MeanProblem:
         ]
 
 
-def read_bounds(bounds: Any, n_features: int | None) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper bounds of each column.
-
-    Parameters
-    ----------
-    bounds : (lower, upper)
-        Each a real number or an array-like of shape (d,).
-    n_features : int or None
-        d; None takes it from the bounds, and 1 where both are numbers.
-
-    Returns
-    -------
-    lower, upper : ndarray of float64 of shape (d,)
-
-    Raises
-    ------
-    TypeError
-        If the bounds are not two, or not real numbers.
-    ValueError
-        If there are none, their shape does not fit, they are not finite, lower is not below
-        upper, or widths are not between 1e-50 and 1e50.
-    """
-    if bounds is None:
-        raise ValueError(
-            "bounds is required: pass bounds=(lower, upper), public numbers that do not come from "
-            "the data. They limit what one user can change, and the noise is made for that; "
-            "bounds taken from the data would make their extremes public."
-        )
-    try:
-        low, high = bounds
-    except (TypeError, ValueError):
-        raise TypeError(
-            "bounds must be a pair (lower, upper), each a number or an array with one number for "
-            "every column."
-        ) from None
-    lower, upper = _side(low, n_features), _side(high, n_features)
-    try:
-        lower, upper = (np.array(side) for side in np.broadcast_arrays(lower, upper))
-    except ValueError:
-        raise ValueError(f"bounds has {lower.size} lower and {upper.size} upper values.") from None
-    if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
-        raise ValueError("bounds must be finite: they hold NaN or infinity.")
-    if not (lower < upper).all():
-        raise ValueError("bounds must be (lower, upper) with lower < upper in every column.")
-    with np.errstate(over="ignore"):
-        widths = upper - lower
-    if widths.min() < _WIDTHS[0] or widths.max() > _WIDTHS[1]:
-        raise ValueError(
-            f"The widths of bounds must lie between {_WIDTHS[0]:g} and {_WIDTHS[1]:g}; choose "
-            "another unit for the data."
-        )
-    return lower, upper
-
-
-def _side(side: Any, n_features: int | None) -> FloatArray:
-    array = _real_array(side, "bounds")
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"bounds must be real numbers, got dtype {array.dtype}.")
-    if array.ndim > 1 or (array.ndim == 1 and n_features not in (None, array.size)):
-        expected = "d" if n_features is None else n_features
-        raise ValueError(
-            f"bounds must be numbers or arrays of shape ({expected},), one number for every "
-            f"column of X; got shape {array.shape}."
-        )
-    if array.size == 0:
-        raise ValueError("bounds must not be empty.")
-    floats: FloatArray = np.atleast_1d(array).astype(np.float64)
-    return np.repeat(floats, n_features) if array.ndim == 0 and n_features else floats
-
-
-def _real_array(values: Any, name: str) -> NDArray[Any]:
-    """Return an array, of floats where it held integers beyond 64 bits, or fractions."""
-    array = np.asarray(values)
-    if array.dtype.kind == "O" and all(_is_real(one) for one in array.flat):
-        try:
-            return array.astype(np.float64)
-        except OverflowError:
-            raise ValueError(f"{name} must be finite, and this one exceeds all floats.") from None
-    return array
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
 def read_variance(variance: Any, widths: FloatArray, *, allow_zero: bool = False) -> FloatArray:
     """Return the variance of each column.
 
@@ -226,7 +140,7 @@ def read_variance(variance: Any, widths: FloatArray, *, allow_zero: bool = False
     ValueError
         If its shape does not fit, or a variance is not possible.
     """
-    array = _real_array(variance, "variance")
+    array = real_array(variance, "variance")
     if array.dtype.kind not in "iuf":
         raise TypeError(
             'variance must be "worst_case", a real number, or an array with one number for every '

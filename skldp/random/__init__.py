@@ -8,6 +8,11 @@ irrational numbers of the definition, so that a privacy loss can be computed exa
 from skldp.random._bernoulli import bernoulli, bernoulli_bits
 from skldp.random._discrete_gaussian import discrete_gaussian
 from skldp.random._discrete_laplace import discrete_laplace
+from skldp.random._gaussian_privacy import (
+    discrete_gaussian_delta,
+    gaussian_delta,
+    gaussian_scale,
+)
 from skldp.random._integers import random_integers
 from skldp.random._random_state import random_stream, simulation_generator
 from skldp.random._words import WordStream
@@ -17,7 +22,10 @@ __all__ = [
     "bernoulli",
     "bernoulli_bits",
     "discrete_gaussian",
+    "discrete_gaussian_delta",
     "discrete_laplace",
+    "gaussian_delta",
+    "gaussian_scale",
     "random_integers",
     "random_stream",
     "simulation_generator",

@@ -27,7 +27,8 @@ ALL = [
 
 
 def test_everything_is_exported():
-    assert {function.__name__ for function in ALL} | {"sample_users"} == set(datasets.__all__)
+    samplers = {"sample_users", "assign_agents", "sample_agent_streams"}
+    assert {function.__name__ for function in ALL} | samplers == set(datasets.__all__)
 
 
 @pytest.mark.parametrize("distribution", ALL)
