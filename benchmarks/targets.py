@@ -14,6 +14,7 @@ import numpy as np
 from collaborative import collaborative
 from measuring import Result, absolute, extra_memory, side_by_side
 from noise import noise
+from simulation import simulation
 from weights import weights
 
 from skldp.channels._counting import count_codes, sum_packed_bits
@@ -254,5 +255,6 @@ MEASUREMENTS: dict[str, Callable[[float, int], Iterator[Result]]] = {
     "weights": weights,
     "collaborative": collaborative,
     "noise": noise,
+    "simulation": simulation,
     "import": imports,
 }

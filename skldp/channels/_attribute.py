@@ -244,14 +244,14 @@ class SymbolChannel(AttributeChannel):
 
         Parameters
         ----------
-        counts : array-like of int of shape (k,)
+        counts : array-like of int of shape (..., k)
             Counts as `count` returns them.
         n_reports : int
             Number of reports behind them, at least 1.
 
         Returns
         -------
-        ndarray of float64 of shape (k,)
+        ndarray of float64 of shape (..., k)
             Not negative, summing to 1.
         """
 

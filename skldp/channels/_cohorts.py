@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from skldp._validation import check_choice, check_epsilon, check_integer
 from skldp.channels._attribute import AttributeChannel, whole_reports
 from skldp.channels._base import Channel
+from skldp.channels._cohort_variance import least_squares_variance
 from skldp.channels._hashing import Hashing
 from skldp.channels._kernels import randomize_codes, randomize_one_hot
 from skldp.channels._krr import KRRChannel
@@ -298,47 +299,18 @@ class CohortChannel(AttributeChannel):
             (γ - 1/C) / (1 - γ) times for a closed alphabet, with S - 1 for S; inf where there are
             more candidates than the cohorts can tell apart. Our own derivation. A closed alphabet
             behind several hashes is taken for an open one.
+
+        Notes
+        -----
+        Candidates that share their buckets in every cohort, which two of an open alphabet do with
+        probability ``n_buckets**-n_cohorts`` (one hash), cannot be told apart by any number of
+        reports. That error is not in these variances. It matters with one cohort, and hardly with
+        two.
         """
         self._require_information()
         n_reports = check_integer(n_reports, "n_reports", minimum=1)
         p = np.asarray(frequencies, dtype=np.float64)
-        hashing = self.hashing
-        filled = 1.0 - (1.0 - 1.0 / hashing.n_buckets) ** hashing.n_hashes
-        shared = hashing.collision_probability
-        own = p + (1.0 - p) * shared  # P(a bit of s is set)
-        offset, slope = float(self.bucket.offset), float(self.bucket.slope)
-
-        def diagonal(share: Any) -> Any:
-            rate = offset + slope * share
-            if isinstance(self.bucket, KRRChannel):
-                return rate / slope**2
-            return rate * (1.0 - rate) / slope**2 + share**2
-
-        n_bits = hashing.n_buckets * filled
-        gram = n_bits * (1.0 - shared)
-        middle = n_bits * (1.0 - shared) ** 2 * diagonal(own)
-        middle += hashing.n_buckets * (1.0 - filled) * shared**2 * diagonal(filled)
-        mean = gram * p
-        if isinstance(self.bucket, KRRChannel):
-            mean += (n_bits - hashing.n_buckets * shared) * offset / slope
-        middle += n_bits * (hashing.n_hashes - 1) * p - mean**2
-        # Others in the buckets of s: their spread over the hash functions is no variance of the
-        # estimate, and they are estimated themselves, from all C cohorts, this one included.
-        overlap = gram * shared * (1.0 - filled) * hashing.n_buckets / (hashing.n_buckets - 1)
-        spread = np.square(p).sum() - p**2
-        middle -= overlap * (spread + (p.sum() - p - spread) / hashing.n_cohorts)
-        first: NDArray[np.float64] = middle / gram**2 / n_reports
-        is_closed = hashing.alphabet is not None and hashing.n_hashes == 1
-        load = (len(p) - is_closed) / (hashing.n_cohorts * (hashing.n_buckets - 1))
-        if shared == 0.0:
-            return first
-        if load >= 1.0:
-            return np.full(len(p), np.inf)
-        # The mean inverse eigenvalue of the normal equations: Marchenko-Pastur, and for a closed
-        # alphabet that of a sum of C free projections.
-        excess = max(load - is_closed / hashing.n_cohorts, 0.0) / (1.0 - load)
-        first += first.mean() * excess
-        return first
+        return least_squares_variance(self.hashing, self.bucket, p, n_reports)
 
     def simulate_counts(
         self,

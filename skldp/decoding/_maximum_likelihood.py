@@ -31,8 +31,9 @@ def krr_maximum_likelihood(counts: npt.ArrayLike, odds_minus_one: float) -> Floa
 
     Parameters
     ----------
-    counts : array-like of shape (k,)
-        How often each symbol was reported; non-negative, at least one report in all.
+    counts : array-like of shape (..., k)
+        How often each symbol was reported; non-negative, at least one report in all. Every
+        vector along the last axis is decoded on its own.
     odds_minus_one : float
         E - 1, where E is the odds of the channel: the probability of reporting the true
         symbol divided by that of any one other. It is ``exp(epsilon) - 1`` for the realised
@@ -40,14 +41,14 @@ def krr_maximum_likelihood(counts: npt.ArrayLike, odds_minus_one: float) -> Floa
 
     Returns
     -------
-    ndarray of shape (k,) and dtype float64
+    ndarray of shape (..., k) and dtype float64
         Non-negative frequencies that sum to 1.
 
     Raises
     ------
     ValueError
-        If `counts` is not a non-empty vector of finite non-negative numbers, or all of them
-        are zero, or `odds_minus_one` is not positive.
+        If `counts` has no last axis, an empty one, or entries that are not finite non-negative
+        numbers, or all entries of a vector are zero, or `odds_minus_one` is not positive.
 
     See Also
     --------
@@ -74,7 +75,7 @@ def krr_maximum_likelihood(counts: npt.ArrayLike, odds_minus_one: float) -> Floa
     array([0.77777778, 0.22222222, 0.        ])
     """
     reported = _check_counts(counts)
-    if not reported.any():
+    if not reported.any(axis=-1).all():
         raise ValueError("counts must not be all zero: there are no reports to estimate from.")
     if not odds_minus_one > 0:
         raise ValueError(
@@ -89,21 +90,26 @@ def krr_maximum_likelihood(counts: npt.ArrayLike, odds_minus_one: float) -> Floa
     #     T_a > d (S - a T_a)   and   p_j = (T_j + d (a T_j - S)) / S.
     # a T_j - S is a difference of large numbers that d, up to 1e300, magnifies. From the gaps
     # g_j = T_1 - T_j to the largest count it is G - a g_j, G = sum_A g: exact for integers.
-    order = np.argsort(-reported, kind="stable")
-    descending = reported[order]
+    descending = np.sort(reported, axis=-1)[..., ::-1]
+    top = descending[..., :1]
     # At the smallest normal number d is still finite; below it nothing would change.
     spread = 1.0 / max(float(odds_minus_one), np.finfo(np.float64).tiny)
-    gaps = descending[0] - descending
-    n_first = np.arange(1.0, reported.size + 1.0)
+    gaps = top - descending
+    sums = np.cumsum(gaps, axis=-1)
+    n_first = np.arange(1.0, reported.shape[-1] + 1.0)
     with np.errstate(over="ignore"):  # An infinite requirement is one that is not met.
-        is_positive = descending > spread * (n_first * gaps - np.cumsum(gaps))
-        n_positive = int(np.count_nonzero(is_positive))
-    gaps = gaps[:n_positive]
-    support = descending[:n_positive]
-    positive = support + spread * (gaps.sum() - n_positive * gaps)
-    positive = np.maximum(positive, 0.0) / support.sum()
-    frequencies = np.zeros(reported.size)
-    frequencies[order[:n_positive]] = positive / positive.sum()
+        is_positive = descending > spread * (n_first * gaps - sums)
+    last = np.count_nonzero(is_positive, axis=-1, keepdims=True) - 1
+    gap_sum = np.take_along_axis(sums, last, axis=-1)
+    smallest = np.take_along_axis(descending, last, axis=-1)
+    in_support = reported >= smallest
+    # Outside the support the value is not used; its product with 1e300 may overflow.
+    gaps = np.where(in_support, top - reported, 0.0)
+    frequencies = reported + spread * (gap_sum - (last + 1.0) * gaps)
+    np.maximum(frequencies, 0.0, out=frequencies)
+    frequencies *= in_support
+    frequencies /= np.where(in_support, reported, 0.0).sum(axis=-1, keepdims=True)
+    frequencies /= frequencies.sum(axis=-1, keepdims=True)
     return frequencies
 
 
@@ -114,8 +120,9 @@ def independent_bits_maximum_likelihood(
 
     Parameters
     ----------
-    counts : array-like of shape (k,)
-        In how many reports each bit is set; between 0 and `n_reports`.
+    counts : array-like of shape (..., k)
+        In how many reports each bit is set; between 0 and `n_reports`. Every vector along the
+        last axis is decoded on its own, one after the other.
     n_reports : float
         The number of reports, positive.
     flip_probability : float
@@ -123,14 +130,15 @@ def independent_bits_maximum_likelihood(
 
     Returns
     -------
-    ndarray of shape (k,) and dtype float64
+    ndarray of shape (..., k) and dtype float64
         Non-negative frequencies that sum to 1.
 
     Raises
     ------
     ValueError
-        If `counts` is not a non-empty vector of numbers between 0 and `n_reports`, `n_reports`
-        is not positive and finite, or `flip_probability` is not in [0, 1/2).
+        If `counts` has no last axis, an empty one, or entries that are not numbers between 0
+        and `n_reports`, `n_reports` is not positive and finite, or `flip_probability` is not in
+        [0, 1/2).
 
     See Also
     --------
@@ -171,12 +179,15 @@ def independent_bits_maximum_likelihood(
             f"flip_probability must be at least 0 and less than 1/2, got {flip_probability!r}: "
             "at 1/2 the reports carry no information."
         )
-    if reported.size == 1:
-        return np.ones(1)
+    if reported.shape[-1] == 1:
+        return np.ones(reported.shape)
     share = reported / n_reports
     rest = (n_reports - reported) / n_reports
-    gaps = (reported.max() - reported) / n_reports
-    return _solve_columns(share, rest, gaps, float(flip_probability))
+    gaps = (reported.max(axis=-1, keepdims=True) - reported) / n_reports
+    frequencies = np.empty(reported.shape)
+    for row in np.ndindex(reported.shape[:-1]):
+        frequencies[row] = _solve_columns(share[row], rest[row], gaps[row], flip_probability)
+    return frequencies
 
 
 # Independent columns. With t = T/n, q the flip probability and s = 1 - 2q, a positive p_j has
@@ -280,11 +291,11 @@ def _columns_at(
 
 
 def _check_counts(counts: npt.ArrayLike) -> FloatArray:
-    """Return `counts` as a non-empty vector of finite non-negative floats."""
+    """Return `counts` as finite non-negative floats with a last axis that is not empty."""
     reported = finite_floats(counts, "counts")
-    if reported.ndim != 1 or reported.size == 0:
+    if reported.ndim == 0 or reported.size == 0:
         raise ValueError(
-            f"counts must be a non-empty one-dimensional array, got shape {reported.shape}."
+            f"counts must be a non-empty array of shape (..., k), got shape {reported.shape}."
         )
     if reported.min() < 0:
         raise ValueError("counts must not be negative.")

@@ -161,11 +161,21 @@ def test_input_is_not_touched_and_order_does_not_matter():
     )
 
 
+def test_vectors_along_the_last_axis_are_decoded_on_their_own():
+    counts = np.random.default_rng(2).binomial(200, 0.3, size=(2, 5, 7))
+    together = independent_bits_maximum_likelihood(counts, 200, 0.25)
+    assert together.shape == counts.shape
+    for index in np.ndindex(2, 5):
+        alone = independent_bits_maximum_likelihood(counts[index], 200, 0.25)
+        np.testing.assert_array_equal(together[index], alone)
+
+
 @pytest.mark.parametrize(
     ("counts", "n_reports", "flip", "message"),
     [
-        ([], 1, 0.1, "non-empty one-dimensional"),
-        ([[1, 2]], 5, 0.1, "non-empty one-dimensional"),
+        ([], 1, 0.1, "non-empty array"),
+        (3, 5, 0.1, "non-empty array"),
+        ([[1, 2], [1, 6]], 5, 0.1, "not exceed n_reports"),
         ([1, -1], 5, 0.1, "not be negative"),
         ([1, np.nan], 5, 0.1, "finite"),
         ([1, 6], 5, 0.1, "not exceed n_reports"),

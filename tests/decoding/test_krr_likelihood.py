@@ -174,12 +174,23 @@ def test_input_is_not_touched_and_order_does_not_matter():
     )
 
 
+@pytest.mark.parametrize("odds_minus_one", [1e-300, 1e-6, 0.3, 5.0, math.inf])
+def test_vectors_along_the_last_axis_are_decoded_on_their_own(odds_minus_one):
+    counts = np.random.default_rng(2).poisson(3.0, size=(4, 25, 12))
+    together = krr_maximum_likelihood(counts, odds_minus_one)
+    assert together.shape == counts.shape
+    for index in np.ndindex(4, 25):
+        alone = krr_maximum_likelihood(counts[index], odds_minus_one)
+        np.testing.assert_array_equal(together[index], alone)
+
+
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
         ([0, 0, 0], "no reports"),
-        ([], "non-empty one-dimensional"),
-        ([[1, 2]], "non-empty one-dimensional"),
+        ([], "non-empty array"),
+        (3, "non-empty array"),
+        ([[1, 2], [0, 0]], "no reports"),
         ([1, -1], "not be negative"),
         ([1, np.nan], "finite"),
         ([1.7e308, 1.7e308], "must not exceed"),
