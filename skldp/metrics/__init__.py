@@ -8,11 +8,17 @@ from skldp.metrics._scorers import (
     make_frequency_scorer,
     mse_scorer,
 )
-from skldp.metrics._suggest import Suggestion, suggest_parameters
+from skldp.metrics._suggest import (
+    Suggestion,
+    compare_mechanisms,
+    suggest_parameters,
+    users_needed,
+)
 
 __all__ = [
     "FrequencyScorer",
     "Suggestion",
+    "compare_mechanisms",
     "expected_l1_loss",
     "expected_l2_loss",
     "l1_loss",
@@ -23,4 +29,5 @@ __all__ = [
     "mse_scorer",
     "suggest_parameters",
     "total_variation",
+    "users_needed",
 ]

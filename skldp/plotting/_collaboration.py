@@ -12,7 +12,13 @@ from sklearn.base import clone
 from skldp._validation import check_bounds
 from skldp.collaborative import ideal_means, ideal_mse, local_means, local_mse, oracle_mse
 from skldp.collaborative._settings import read_settings
-from skldp.plotting._style import COLOURS, STYLES, pyplot
+from skldp.plotting._style import (
+    checked_curves,
+    checked_positions,
+    draw_curves,
+    finish_axes,
+    new_axes,
+)
 from skldp.random import simulation_generator
 
 if TYPE_CHECKING:
@@ -26,9 +32,9 @@ _FIGURE_SIZE = (6.4, 4.6)
 _N_TIMES = 80
 # What a curve of one of these names is compared with, drawn in grey.
 _BASELINES: dict[str, dict[str, Any]] = {
-    "local": {"color": "0.35", "linestyle": "--"},
-    "ideal": {"color": "0.35", "linestyle": ":"},
-    "oracle": {"color": "0.35", "linestyle": "-."},
+    "local": {"color": "0.35", "linestyle": "--", "linewidth": 1.2},
+    "ideal": {"color": "0.35", "linestyle": ":", "linewidth": 1.2},
+    "oracle": {"color": "0.35", "linestyle": "-.", "linewidth": 1.2},
 }
 
 
@@ -85,23 +91,8 @@ class CollaborationDisplay:
     """
 
     def __init__(self, times: ArrayLike, errors: Mapping[str, ArrayLike]) -> None:
-        self.times = np.asarray(times)
-        if self.times.ndim != 1 or self.times.size == 0:
-            raise ValueError(
-                f"times must have shape (n_times,) with n_times >= 1, got {self.times.shape}."
-            )
-        if not (self.times[0] > 0 and np.all(np.diff(self.times) > 0)):
-            raise ValueError("times must be positive and ascending.")
-        self.errors = {
-            str(name): np.asarray(values, dtype=np.float64) for name, values in errors.items()
-        }
-        if not self.errors:
-            raise ValueError("errors must hold at least one curve.")
-        for name, values in self.errors.items():
-            if values.shape != self.times.shape:
-                raise ValueError(
-                    f"The errors of {name} must have shape {self.times.shape}, got {values.shape}."
-                )
+        self.times = checked_positions(times, "times", 1)
+        self.errors = checked_curves(errors, "errors", self.times.size)
 
     @classmethod
     def from_streams(
@@ -222,30 +213,11 @@ class CollaborationDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        plt = pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = plt.subplots(figsize=_FIGURE_SIZE, layout="constrained")
-        self.lines_ = {}
-        n_curves = 0
-        for name, values in self.errors.items():
-            style: dict[str, Any] = {"linewidth": 1.8, "label": name}
-            if name in _BASELINES:
-                style |= {**_BASELINES[name], "linewidth": 1.2}
-            else:
-                style |= {
-                    "color": COLOURS[n_curves % len(COLOURS)],
-                    "linestyle": STYLES[n_curves // len(COLOURS) % len(STYLES)],
-                }
-                n_curves += 1
-            (self.lines_[name],) = ax.plot(self.times, values, **{**style, **line_kwargs})
+        ax = new_axes(type(self).__name__, ax, _FIGURE_SIZE)
+        self.lines_ = draw_curves(ax, self.times, self.errors, line_kwargs, _BASELINES)
         ax.set_xscale("log")
         ax.set_yscale("log")
-        ax.set_xlabel("time, in steps")
-        ax.set_ylabel("mean squared error")
-        ax.set_axisbelow(True)
-        ax.grid(color="0.9")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(framealpha=1.0, edgecolor="white")
+        finish_axes(ax, "time, in steps", "mean squared error")
         self.ax_ = ax
         self.figure_ = ax.figure
         return self

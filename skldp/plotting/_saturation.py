@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skldp.mean import ADPMMeanEstimator, free_privacy
-from skldp.plotting._style import COLOURS, STYLES, pyplot
+from skldp.plotting._style import (
+    checked_curves,
+    checked_positions,
+    draw_curves,
+    finish_axes,
+    new_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,24 +82,8 @@ class SaturationDisplay:
         *,
         threshold: float | None = None,
     ) -> None:
-        self.levels: NDArray[np.float64] = np.asarray(levels, dtype=np.float64)
-        if self.levels.ndim != 1 or self.levels.size < 2:
-            raise ValueError(
-                f"levels must have shape (n_levels,) with n_levels >= 2, got {self.levels.shape}."
-            )
-        if not (self.levels[0] > 0 and np.all(np.diff(self.levels) > 0)):
-            raise ValueError("levels must be positive and ascending.")
-        self.errors = {
-            str(name): np.asarray(values, dtype=np.float64) for name, values in errors.items()
-        }
-        if not self.errors:
-            raise ValueError("errors must hold at least one curve.")
-        for name, values in self.errors.items():
-            if values.shape != self.levels.shape:
-                raise ValueError(
-                    f"The errors of {name} must have shape {self.levels.shape}, got "
-                    f"{values.shape}."
-                )
+        self.levels = checked_positions(levels, "levels", 2)
+        self.errors = checked_curves(errors, "errors", self.levels.size)
         self.threshold = threshold
 
     @classmethod
@@ -210,18 +200,8 @@ class SaturationDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        plt = pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = plt.subplots(figsize=_FIGURE_SIZE, layout="constrained")
-        self.lines_ = {}
-        for number, (name, values) in enumerate(self.errors.items()):
-            style = {
-                "color": COLOURS[number % len(COLOURS)],
-                "linestyle": STYLES[number % len(STYLES)],
-                "linewidth": 1.8,
-                "label": name,
-            }
-            (self.lines_[name],) = ax.plot(self.levels, values, **{**style, **line_kwargs})
+        ax = new_axes(type(self).__name__, ax, _FIGURE_SIZE)
+        self.lines_ = draw_curves(ax, self.levels, self.errors, line_kwargs)
         self.threshold_line_ = None
         if self.threshold is not None and np.isfinite(self.threshold):
             self.threshold_line_ = ax.axvline(
@@ -238,12 +218,7 @@ class SaturationDisplay:
         # Ticks of a logarithmic scale are too few on less than a decade.
         if finite.size and finite.min() > 0 and finite.max() > 20 * finite.min():
             ax.set_yscale("log")
-        ax.set_xlabel("level of the group, ε₂")
-        ax.set_ylabel("mean squared error")
-        ax.set_axisbelow(True)
-        ax.grid(color="0.9")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(framealpha=1.0, edgecolor="white")
+        finish_axes(ax, "level of the group, ε₂", "mean squared error")
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
