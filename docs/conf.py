@@ -1,11 +1,14 @@
 """Sphinx configuration. Nothing is fetched, neither when building nor when reading."""
 
+import os
 import sys
 from pathlib import Path
 
 import skldp
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+os.environ["TQDM_DISABLE"] = "1"  # a progress bar is a hundred lines on a page
 
 project = "skldp"
 author = "The skldp developers"
@@ -61,9 +64,26 @@ html_theme_options = {
     "logo": {"text": "skldp"},
     "show_prev_next": False,
     "navbar_align": "left",
+    # As many links, and of the search only its sign, as fit at 960 pixels, below which the theme
+    # has a menu.
     "header_links_before_dropdown": 8,
+    "navbar_persistent": ["search-button"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_with_keys": False,
 }
+
+# The README's picture is the quickstart's: written here whenever the gallery is built.
+_README_PICTURE = Path(__file__).parent / "readme.png"
+_GALLERY_PICTURE = Path(__file__).parent / "gallery" / "images" / "sphx_glr_quickstart_001.png"
+
+
+def _update_readme_picture(app: object, exception: Exception | None) -> None:
+    if exception is None and _GALLERY_PICTURE.exists():
+        _README_PICTURE.write_bytes(_GALLERY_PICTURE.read_bytes())
+
+
+def setup(app: object) -> None:
+    """Connect to the end of the build; called by Sphinx."""
+    app.connect("build-finished", _update_readme_picture)  # type: ignore[attr-defined]

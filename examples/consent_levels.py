@@ -115,7 +115,7 @@ for name, estimator in ESTIMATORS.items():
 
 N_REPEATS = 500
 rows = []
-with tqdm(total=len(CARRIERS) * N_REPEATS, desc="surveys", unit="survey") as bar:
+with tqdm(total=len(CARRIERS) * N_REPEATS, desc="surveys", unit="survey", disable=None) as bar:
     for carrier in CARRIERS:
         errors = {name: [] for name in ESTIMATORS}
         covered = dict.fromkeys(ESTIMATORS, 0)

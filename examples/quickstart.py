@@ -189,7 +189,7 @@ grid = {
 }
 n_splits = 3
 n_fits = n_splits * int(np.prod([len(values) for values in grid.values()]))
-with tqdm(total=n_fits, desc="grid search", unit="fit") as bar:
+with tqdm(total=n_fits, desc="grid search", unit="fit", disable=None) as bar:
     search = GridSearchCV(
         Pipeline(
             [

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,31 @@ def test_examples_of_a_page_run(page):
     assert result.failed == 0
 
 
+def python_blocks(page):
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text, re.MULTILINE)
+    return [textwrap.dedent(block) for block in blocks]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_python_blocks_of_a_page_run(page, capsys):
+    for block in python_blocks(page):
+        exec(compile(block, str(page), "exec"), {})
+
+
+def test_the_landing_page_has_a_result_in_ten_lines(capsys):
+    (block,) = python_blocks(ROOT / "docs" / "index.rst")
+    assert len([line for line in block.splitlines() if line]) <= 10
+    names = {}
+    exec(compile(block, "index.rst", "exec"), names)
+    # A standard error below .016, as in the README's example.
+    assert abs(names["server"].frequencies_[1] - 0.5) < 0.1
+    assert "bus" in capsys.readouterr().out
+
+
 PUBLIC_MODULES = [
     "skldp.channels",
+    "skldp.collaborative",
     "skldp.datasets",
     "skldp.decoding",
     "skldp.exceptions",
@@ -64,6 +88,8 @@ PUBLIC_MODULES = [
     "skldp.metrics",
     "skldp.plotting",
     "skldp.random",
+    "skldp.reproduction",
+    "skldp.simulation",
     "skldp.utils.estimator_checks",
 ]
 

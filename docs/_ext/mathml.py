@@ -45,6 +45,9 @@ def mend(mathml):
 def convert(node, as_block):
     """Return the MathML of a node, or its source as code where it cannot be converted."""
     source = node.astext()
+    # The converter takes two digits for one argument, and nothing would tell.
+    if re.search(r"frac\s*[^\s{]", source):
+        logger.warning("formula %r has a fraction without braces", source, location=node)
     try:
         return mend(tex2mathml(source, as_block=as_block))
     except Exception as error:
