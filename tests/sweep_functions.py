@@ -1,5 +1,6 @@
 """Functions for sweeps, which have to be importable by the processes of a sweep."""
 
+import functools
 import time
 from pathlib import Path
 
@@ -47,3 +48,34 @@ def any_arguments(random_state, **arguments):
 def missing_values(random_state):
     """Return a frame with gaps."""
     return pd.DataFrame({"text": ["a", None], "number": [np.nan, np.inf]})
+
+
+def named_index(random_state):
+    """Return a frame whose labels are its index."""
+    return pd.DataFrame({"way": ["a", "b"], "value": [1.0, 2.0]}).set_index("way")
+
+
+def numbered_columns(random_state):
+    """Return a frame whose columns would be one in JSON."""
+    return pd.DataFrame([[1, 2]], columns=[1, "1"])
+
+
+def multiplied(factor):
+    """Return `draw` times a number: a function that bears the name of another."""
+
+    @functools.wraps(draw)
+    def function(size, random_state):
+        return draw(size, random_state)[["value"]] * factor
+
+    return function
+
+
+class Drawer:
+    """An object whose method depends on it."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def draw(self, size, random_state):
+        """Return a random number times a factor."""
+        return draw(size, random_state)[["value"]] * self.factor

@@ -109,7 +109,7 @@ def compare_values(
         What they are.
     computed, reference : array-like of the same shape
         Computed and printed numbers; entries that are NaN in `reference` were not printed, and are
-        left out. A computed NaN is an infinite deviation.
+        left out. A computed NaN is an infinite deviation, and so is a printed infinity.
     allowed : float or None
         Largest deviation with which the comparison holds.
     is_relative : bool, default=False
@@ -132,11 +132,12 @@ def compare_values(
         raise ValueError(
             f"{panel}: {ours.shape} computed numbers for {printed.shape} printed ones."
         )
-    is_printed = np.isfinite(printed)
+    is_printed = ~np.isnan(printed)
     ours, printed = ours[is_printed], printed[is_printed]
-    deviations = np.abs(ours - printed)
-    if is_relative:
-        deviations /= np.abs(printed)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a printed 0 or infinity
+        deviations = np.abs(ours - printed)
+        if is_relative:
+            deviations /= np.abs(printed)
     deviations[np.isnan(deviations)] = np.inf
     largest = float(deviations.max(initial=0.0))
     mean = float(deviations.mean()) if deviations.size else 0.0

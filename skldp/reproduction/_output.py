@@ -1,5 +1,6 @@
 """Computing a figure and writing what comes of it: numbers, picture, comparison."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from skldp.reproduction._drawing import new_figure
 from skldp.reproduction._figure import Comparison, Figure, Options
+from skldp.simulation._frames import import_pandas
 
 __all__ = ["Outcome", "comparison_table", "reproduce"]
 
@@ -37,7 +39,7 @@ class Outcome:
         return all(comparison.holds for comparison in self.comparisons)
 
 
-def reproduce(figure: Figure, options: Options, output: Path) -> Outcome:
+def reproduce(figure: Figure, options: Options, output: str | os.PathLike[str]) -> Outcome:
     """Compute a figure, and write ``name.csv``, ``name.png`` and ``name-comparison.csv``.
 
     Parameters
@@ -46,7 +48,7 @@ def reproduce(figure: Figure, options: Options, output: Path) -> Outcome:
         What to compute.
     options : Options
         How.
-    output : Path
+    output : path-like
         Directory of the files, made if it does not exist.
 
     Returns
@@ -61,12 +63,13 @@ def reproduce(figure: Figure, options: Options, output: Path) -> Outcome:
     OSError
         If the files cannot be written.
     """
-    import pandas as pd
-
-    new_figure()  # where matplotlib is missing, say so before the work
+    # What is missing, or cannot be written, is said before the work.
+    pd = import_pandas("reproduce")
+    new_figure()
+    output = Path(output)
+    output.mkdir(parents=True, exist_ok=True)
     frame = figure.compute(options)
     comparisons = tuple(figure.compare(frame))
-    output.mkdir(parents=True, exist_ok=True)
     written = [output / f"{figure.name}.csv", output / f"{figure.name}.png"]
     frame.to_csv(written[0], index=False)
     figure.draw(frame).savefig(written[1], dpi=_RESOLUTION)
@@ -79,8 +82,9 @@ def reproduce(figure: Figure, options: Options, output: Path) -> Outcome:
 
 def comparison_table(comparisons: Sequence[Comparison]) -> str:
     """Return comparisons as text: a line for each, and what is inferred below."""
-    import pandas as pd
-
+    if not comparisons:
+        return "no printed numbers to compare with"
+    pd = import_pandas("comparison_table")
     notes = list(dict.fromkeys(one.inferred for one in comparisons if one.inferred))
     rows = []
     for one in comparisons:
@@ -96,7 +100,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> str:
                 "": "holds" if one.holds else "DOES NOT HOLD",
             }
         )
-        if one.allowed is None:
+        if one.allowed is None and one.holds:
             rows[-1][""] = "reported"
     table = pd.DataFrame(rows)
     width = table["panel"].str.len().max()

@@ -15,6 +15,7 @@ from skldp.frequency import FrequencyEstimator
 from skldp.metrics import l1_loss, l2_loss, mse_loss, total_variation
 from skldp.random import simulation_generator
 from skldp.simulation._frames import import_pandas
+from skldp.simulation._priors import DirichletPrior
 
 __all__ = ["simulate_losses"]
 
@@ -22,6 +23,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Frequencies: TypeAlias = ArrayLike | Callable[[int, np.random.Generator], ArrayLike]
 Decoded: TypeAlias = Iterator[tuple[str, bool, FloatArray]]
 
+_MOST_USERS = int(np.iinfo(np.int64).max)  # counts are 64-bit integers
 _BLOCK = 1 << 14  # counts that are simulated and decoded at a time: they stay in the cache
 _LARGEST_SUM_ERROR = 1e-6  # of frequencies: what float32 or printed digits lose
 
@@ -70,7 +72,7 @@ def simulate_losses(
         that returns frequencies of shape (n_trials, k), one distribution for each trial, such as
         `DirichletPrior`; it is called for blocks of trials.
     n_users : int
-        Users of each trial, at least 1.
+        Users of each trial, from 1 to 2^63 - 1.
     n_trials : int
         Number of independent trials, at least 1.
     decoders : str or sequence of str, default="auto"
@@ -83,7 +85,7 @@ def simulate_losses(
         return distributions already: they are listed once, with the projection "none".
     loss : {"l1", "l2", "mse", "total_variation"} or callable, default="l1"
         Loss of `skldp.metrics`, or ``loss(truth, estimate)`` of two arrays of shape (n, k) that
-        returns n losses.
+        returns n losses. The arrays are read-only.
     reference : {"true", "sample"}, default="true"
         Whether estimates are compared with `p`, or with the frequencies among the users of the
         trial.
@@ -133,11 +135,11 @@ def simulate_losses(
     Name: loss, dtype: float64
     """
     pd = import_pandas("simulate_losses")
-    n_users = check_integer(n_users, "n_users", minimum=1)
+    n_users = check_integer(n_users, "n_users", minimum=1, maximum=_MOST_USERS)
     n_trials = check_integer(n_trials, "n_trials", minimum=1)
     check_choice(reference, "reference", ("true", "sample"))
     measure = loss if callable(loss) else _LOSSES[check_choice(loss, "loss", tuple(_LOSSES))]
-    names = ["none" if name is None else name for name in _listed(projections)]
+    names = _listed(projections, None, "none")
     for name in names:
         check_choice(name, "projections", tuple(_PROJECTIONS))
     truths = _frequencies(p)
@@ -147,11 +149,14 @@ def simulate_losses(
     parts: dict[tuple[str, str], list[FloatArray]] = {}
     # The matrices of a trial are small: threads would cost several times what they save.
     with threadpool_limits(limits=1):
-        for n_block in _blocks(n_trials, simulation.n_cells):
+        for n_block in _blocks(n_trials, max(simulation.n_cells, _width(p))):
             truth = truths(n_block, generator)
             sample = generator.multinomial(n_users, truth) if reference == "sample" else None
             goal = truth if sample is None else sample / n_users
             for decoder, is_linear, estimates in simulation.decode(truth, sample, generator):
+                # A loss that works in place would change what the next one is computed from.
+                for array in (goal, estimates):
+                    array.setflags(write=False)
                 for name in names if is_linear else ["none"]:
                     losses = _measured(measure, goal, _PROJECTIONS[name](estimates))
                     parts.setdefault((decoder, name), []).append(losses)
@@ -185,7 +190,7 @@ class _Simulation(Protocol):
 
     @property
     def n_cells(self) -> int:
-        """Counts of a trial."""
+        """Numbers of a trial: counts, or values where these are known and more."""
 
     def decode(
         self, truth: FloatArray, sample: NDArray[np.int64] | None, generator: np.random.Generator
@@ -240,7 +245,9 @@ class _CohortSimulation:
 
     @property
     def n_cells(self) -> int:
-        return self.channel.hashing.n_cohorts * self.channel.hashing.n_buckets
+        hashing = self.channel.hashing
+        n_values = 0 if hashing.alphabet is None else hashing.alphabet.n_categories
+        return max(hashing.n_cohorts * hashing.n_buckets, n_values)
 
     def decode(
         self, truth: FloatArray, sample: NDArray[np.int64] | None, generator: np.random.Generator
@@ -279,9 +286,9 @@ def _simulation(
             "channel must be a KRRChannel, RapporChannel or CohortChannel, got "
             f"{type(channel).__name__}. Of several attributes simulate each of channel.attributes."
         )
-    for name in _listed(decoders):
+    names = _listed(decoders, "auto", known[0])
+    for name in names:
         check_choice(name, "decoders", ("auto", *known))
-    names = [known[0] if name == "auto" else str(name) for name in _listed(decoders)]
     if isinstance(channel, CohortChannel):
         return _CohortSimulation(channel, names, n_users, bool(fresh_hashing))
     if fresh_hashing:
@@ -289,12 +296,19 @@ def _simulation(
     return _SymbolSimulation(channel, names, n_users)
 
 
-def _listed(names: str | Sequence[str | None] | None) -> list[str | None]:
-    """Return one name, or several, as a list without repetitions."""
-    listed = [names] if names is None or isinstance(names, str) else list(names)
+def _listed(
+    names: str | Sequence[str | None] | None, alias: str | None, meaning: str
+) -> list[Any]:
+    """Return one name, or several, as a list without repetitions, the alias by its meaning."""
+    one = names is None or isinstance(names, str)
+    listed: list[Any] = [names] if one else list(names) if np.iterable(names) else []
     if not listed:
-        raise ValueError("decoders and projections must not be empty.")
-    return list(dict.fromkeys(listed))
+        raise ValueError("decoders and projections must be names or lists of these, not empty.")
+    distinct: list[Any] = []
+    for name in (meaning if name == alias else name for name in listed):
+        if name not in distinct:
+            distinct.append(name)
+    return distinct
 
 
 def _blocks(n_trials: int, n_cells: int) -> Iterator[int]:
@@ -302,6 +316,13 @@ def _blocks(n_trials: int, n_cells: int) -> Iterator[int]:
     n_rows = max(1, _BLOCK // n_cells)
     for start in range(0, n_trials, n_rows):
         yield min(n_rows, n_trials - start)
+
+
+def _width(p: Frequencies) -> int:
+    """Return the number of frequencies of a trial, where it is known; otherwise 0."""
+    if isinstance(p, DirichletPrior):
+        return p.n_categories
+    return 0 if callable(p) else np.size(p)
 
 
 def _frequencies(p: Frequencies) -> Callable[[int, np.random.Generator], FloatArray]:

@@ -11,6 +11,8 @@ import dataclasses
 import hashlib
 import json
 import os
+import sys
+import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -46,8 +48,9 @@ def sweep(
     ----------
     function : callable
         Called as ``function(**cell, random_state=seed)``; returns a pandas DataFrame of numbers
-        and strings, as `simulate_losses` does. Defined in a module, for it is known by its name:
-        where its code changes, empty the cache.
+        and strings, as `simulate_losses` does; its index is not kept. It is what its module has
+        under its name, for it is known by that name: where its code changes, empty the cache.
+        Scripts, whose functions are all of the module ``__main__``, need a cache each.
     cells : iterable of mapping from str
         Keyword arguments of each call: numbers, strings, None, sequences and dictionaries of
         these, arrays, channels, frozen dataclasses, or functions defined in a module.
@@ -75,10 +78,11 @@ def sweep(
     ImportError
         If pandas is not installed.
     TypeError
-        If an argument of a cell has no identity, or the function has no name to import it by.
+        If an argument of a cell has no identity, the function has no name to import it by, or
+        what it returns is not a frame of numbers and strings with names that are strings.
     ValueError
-        If there are no cells, `random_state` is negative, or a returned frame has a column of the
-        name of an argument.
+        If there are no cells, one has an argument ``random_state``, the seed is negative, or a
+        returned frame has a named index or a column of the name of an argument.
 
     Warns
     -----
@@ -107,9 +111,7 @@ def sweep(
     pd = import_pandas("sweep")
     seed = check_integer(random_state, "random_state", minimum=0)
     name = _qualified_name(function)
-    arguments = [dict(cell) for cell in cells]
-    if not arguments:
-        raise ValueError("cells must not be empty: there is nothing to compute.")
+    arguments = _arguments(cells)
     identities = [
         json.dumps(
             {"format": _FORMAT, "function": name, "seed": seed, "cell": _identity(cell)},
@@ -157,11 +159,18 @@ def _run_cell(
     with threadpool_limits(limits=1):
         frame = function(**cell, random_state=seed)
     try:
+        if not all(isinstance(column, str) for column in frame.columns):
+            raise TypeError("names of columns must be strings.")
         text = json.dumps({column: frame[column].tolist() for column in frame.columns})
     except (AttributeError, TypeError) as error:
         raise TypeError(
             f"{function.__name__} must return a pandas DataFrame of numbers and strings: {error}"
         ) from error
+    if any(name is not None for name in frame.index.names):
+        raise ValueError(
+            f"The index of the frame that {function.__name__} returns would be lost: make it "
+            "columns, with frame.reset_index()."
+        )
     if directory is not None:
         _write(_path(directory, identity), identity, text)
     columns: dict[str, list[Any]] = json.loads(text)
@@ -178,9 +187,13 @@ def _path(directory: Path, identity: str) -> Path:
 def _write(path: Path, identity: str, text: str) -> None:
     """Write a file that is either complete or not there, whenever the process ends."""
     record = {"cell": json.loads(identity), "checksum": _digest(text), "columns": text}
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    os.replace(partial, path)
+    # Processes of other machines and threads of this one may write the same cell.
+    partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
+    try:
+        partial.write_text(json.dumps(record, indent=1), encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _read(path: Path, identity: str) -> dict[str, list[Any]] | None:
@@ -208,9 +221,26 @@ def _digest(text: str) -> str:
 # -- identities and labels ------------------------------------------------------------------
 
 
+def _arguments(cells: Any) -> list[dict[str, Any]]:
+    """Return the keyword arguments of each call, checked."""
+    listed = [] if isinstance(cells, Mapping | str) else list(cells)
+    if isinstance(cells, Mapping | str) or not all(isinstance(cell, Mapping) for cell in listed):
+        raise TypeError(
+            "cells must be a list of dictionaries, the keyword arguments of each call."
+        )
+    if not listed:
+        raise ValueError("cells must not be empty: there is nothing to compute.")
+    if any("random_state" in cell for cell in listed):
+        raise ValueError(
+            "random_state must not be an argument of a cell: every cell derives its own from the "
+            "random_state of the sweep."
+        )
+    return [dict(cell) for cell in listed]
+
+
 def _identity(value: Any) -> Any:
     """Return a JSON form that two values share only if they are equal and of one kind."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -220,11 +250,12 @@ def _identity(value: Any) -> Any:
         return {"mapping": {key: _identity(item) for key, item in value.items()}}
     if isinstance(value, Channel):
         return {"channel": value.to_dict()}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+    is_masked = isinstance(value, np.ma.MaskedArray)  # its mask is not among its bytes
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU" and not is_masked:
         array = np.ascontiguousarray(value)
         digest = hashlib.sha256(array.tobytes()).hexdigest()
         return {"array": [array.dtype.str, list(array.shape), digest]}
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [_identity(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
@@ -243,12 +274,18 @@ def _identity(value: Any) -> Any:
 def _qualified_name(function: Any) -> str:
     """Return the name that a function or class is imported by."""
     name = getattr(function, "__qualname__", "<unnamed>")
-    if "<" in name:
+    module = getattr(function, "__module__", None)
+    # Methods of two objects have one name, and so have what a decorator makes and what it is
+    # made of: only what is found under the name may be known by it.
+    found: Any = sys.modules.get(module) if isinstance(module, str) else None
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None or found != function:
         raise TypeError(
-            f"{name} has no name to import it by: define functions of a sweep at the top level of "
-            "a module."
+            f"{name} has no name to import it by: define functions of a sweep, and functions and "
+            "classes among its arguments, at the top level of a module."
         )
-    return f"{function.__module__}.{name}"
+    return f"{module}.{name}"
 
 
 def _labelled(frame: Any, cell: Mapping[str, Any]) -> Any:

@@ -91,6 +91,20 @@ def test_a_missing_number_does_not_hold():
     assert math.isinf(found.largest) and not found.holds
 
 
+@pytest.mark.parametrize("is_relative", [False, True])
+@pytest.mark.parametrize("printed", [math.inf, -math.inf, 0.0, -1.0])
+def test_an_odd_printed_number_does_not_hold(printed, is_relative):
+    found = compare_values("any", [1.0, 1.0], [1.0, printed], 0.5, is_relative=is_relative)
+    assert found.n_compared == 2 and not found.holds
+    assert not compare_values("any", [math.inf], [math.inf], 0.5, is_relative=is_relative).holds
+
+
+def test_nothing_to_report_is_not_reported():
+    nothing = compare_values("any", [], [], None)
+    assert not nothing.holds and "DOES NOT HOLD" in comparison_table([nothing])
+    assert comparison_table([]) == "no printed numbers to compare with"
+
+
 def test_without_an_allowed_deviation_it_is_only_reported():
     found = compare_values("any", [1.0], [9.0], None)
     assert found.holds and found.largest == 8.0
@@ -141,6 +155,19 @@ def test_without_matplotlib_it_says_so_before_the_work(monkeypatch, tmp_path):
     monkeypatch.setattr(TwoNumbers, "compute", lambda self, options: pytest.fail("computed"))
     with pytest.raises(ImportError, match=r"skldp\[plot\]"):
         reproduce(TwoNumbers(), Options(), tmp_path)
+
+
+def test_without_pandas_it_says_so(monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"skldp\[simulation\]"):
+        reproduce(TwoNumbers(), Options(), tmp_path)
+
+
+def test_where_nothing_can_be_written_it_says_so_before_the_work(monkeypatch, tmp_path):
+    monkeypatch.setattr(TwoNumbers, "compute", lambda self, options: pytest.fail("computed"))
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        reproduce(TwoNumbers(), Options(), str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("name", REFERENCES)

@@ -173,6 +173,43 @@ def test_decoders_and_projections_are_those_of_the_library(kind):
         )
 
 
+@pytest.mark.parametrize("kind", [KRRChannel, RapporChannel])
+def test_what_is_named_twice_is_listed_once(kind):
+    settings = {"n_users": 200, "n_trials": 10, "random_state": 0}
+    once = simulate_losses(kind(1.0, 3), P, projections="none", **settings)
+    twice = simulate_losses(
+        kind(1.0, 3),
+        P,
+        decoders=["auto", "inversion"],
+        projections=[None, "none"],
+        **settings,
+    )
+    assert twice.equals(once)
+
+
+def test_a_block_is_limited_by_the_values_too(monkeypatch):
+    # Two counts of a trial, and a thousand frequencies.
+    sizes = []
+    blocks = simulate_losses.__globals__["_blocks"]
+
+    def noted(n_trials, n_cells):
+        sizes.append(n_cells)
+        return blocks(n_trials, n_cells)
+
+    monkeypatch.setitem(simulate_losses.__globals__, "_blocks", noted)
+    opened = CohortChannel.for_epsilon(1.0, Hashing(2, 1), "krr")
+    closed = CohortChannel.for_epsilon(1.0, Hashing(2, 1, 1, "", Alphabet(1_000)), "krr")
+    uniform = np.full(1_000, 1e-3)
+    for channel, p in [
+        (opened, uniform),
+        (opened, DirichletPrior(1_000)),
+        (closed, lambda n_trials, generator: np.tile(uniform, (n_trials, 1))),
+    ]:
+        with pytest.warns(DecodingWarning):
+            simulate_losses(channel, p, 100, 1, random_state=0)
+    assert sizes == [1_000] * 3
+
+
 def test_cohorts_know_all_their_decoders():
     channel = CohortChannel.for_epsilon(3.0, Hashing(8, 4), "rappor")
     names = ["least_squares", "constrained_least_squares", "maximum_likelihood"]
@@ -234,6 +271,17 @@ def test_a_loss_of_ones_own():
     assert (found <= whole).all() and (found > 0).all()
 
 
+def test_a_loss_cannot_change_what_the_next_one_sees():
+    def in_place(truth, estimates):
+        estimates -= truth
+        return np.abs(estimates).sum(axis=1)
+
+    with pytest.raises(ValueError, match="read-only"):
+        simulate_losses(
+            KRRChannel(1.0, 3), P, 50, 20, projections=["none", "simplex"], loss=in_place
+        )
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
@@ -248,9 +296,12 @@ def test_a_loss_of_ones_own():
         ({"p": lambda n, generator: np.ones((n, 3))}, ValueError, "sum to 1"),
         ({"n_users": 0}, ValueError, "n_users"),
         ({"n_users": 1.5}, TypeError, "n_users"),
+        ({"n_users": 2**63}, ValueError, "n_users"),
         ({"n_trials": 0}, ValueError, "n_trials"),
         ({"decoders": "least_squares"}, ValueError, "decoders must be one of"),
         ({"decoders": []}, ValueError, "empty"),
+        ({"decoders": 5}, ValueError, "names or lists"),
+        ({"projections": [["simplex"]]}, ValueError, "projections must be one of"),
         ({"projections": ["simplex", "nearest"]}, ValueError, "projections must be one of"),
         ({"loss": "l3"}, ValueError, "loss must be one of"),
         ({"loss": lambda truth, estimates: 0.0}, ValueError, "one number per trial"),

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -13,11 +14,15 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 from sweep_functions import (
+    Drawer,
     any_arguments,
     cohort_losses,
     draw,
     missing_values,
+    multiplied,
+    named_index,
     not_a_frame,
+    numbered_columns,
     odd_objects,
 )
 
@@ -172,6 +177,27 @@ def test_only_whole_files_are_left(tmp_path):
     assert names == [".json"] * len(CELLS)
 
 
+def test_threads_may_write_the_same_cells(tmp_path):
+    expected = sweep(draw, CELLS, random_state=0)
+    for attempt in range(10):
+        errors, start = [], threading.Barrier(4)
+
+        def run(cache=tmp_path / str(attempt), errors=errors, start=start):
+            start.wait()
+            try:
+                assert_frame_equal(sweep(draw, CELLS, random_state=0, cache=cache), expected)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        assert len(list((tmp_path / str(attempt)).iterdir())) == len(CELLS)
+
+
 def seed_of(**arguments):
     return sweep(any_arguments, [arguments], random_state=0)["seed"][0]
 
@@ -238,6 +264,20 @@ def test_gaps_survive_the_file(tmp_path):
         (any_arguments, [{"seed": 1}], 0, ValueError, "seed"),
         (not_a_frame, [{}], 0, TypeError, "DataFrame"),
         (odd_objects, [{}], 0, TypeError, "DataFrame of numbers and strings"),
+        (named_index, [{}], 0, ValueError, "reset_index"),
+        (numbered_columns, [{}], 0, TypeError, "names of columns"),
+        (draw, {"size": 1}, 0, TypeError, "list of dictionaries"),
+        (draw, [1], 0, TypeError, "list of dictionaries"),
+        (draw, [{"size": 1, "random_state": 2}], 0, ValueError, "argument of a cell"),
+        # What is known by a name that it shares would share its cells too.
+        (multiplied(2), CELLS, 0, TypeError, "top level of a module"),
+        (Drawer(2).draw, CELLS, 0, TypeError, "top level of a module"),
+        (any_arguments, [{"a": Drawer(2).draw}], 0, TypeError, "top level of a module"),
+        (any_arguments, [{"a": multiplied(2)}], 0, TypeError, "top level of a module"),
+        # The bytes, and the mask, of these are those of a list, a number and an array.
+        (any_arguments, [{"a": b"ab"}], 0, TypeError, "type bytes"),
+        (any_arguments, [{"a": np.datetime64(1, "ns")}], 0, TypeError, "type datetime64"),
+        (any_arguments, [{"a": np.ma.array([1, 2], mask=[0, 1])}], 0, TypeError, "MaskedArray"),
     ],
 )
 def test_what_cannot_be_swept_is_refused(function, cells, seed, error, message):
